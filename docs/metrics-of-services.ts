@@ -36,6 +36,7 @@ import {
   createRateLimits,
   type RateLimitDeps,
 } from '../services/gateway/src/limits/rate-limits.ts';
+import { createSignInMetrics } from '../services/gateway/src/people/sign-in-metrics.ts';
 import { createIngestMetrics } from '../services/gateway/src/ingest/ingest-metrics.ts';
 import { watchUnpublished } from '../services/gateway/src/outbox/outbox.ts';
 import { createReleaseCounter } from '../services/retry/src/work/release.ts';
@@ -67,6 +68,7 @@ export function metricsOfServices(): Record<
 function gateway(): Registry {
   const registry = serviceRegistry('gateway');
   createHttpMetrics(registry);
+  createSignInMetrics(registry);
   watchChanges(registry, nothing);
   createCacheMetrics(registry);
   createRateLimits({ ...({} as RateLimitDeps), registry, limits: LIMITS, countsBytes: 0 });

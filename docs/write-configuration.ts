@@ -131,6 +131,12 @@ const GROUPS: readonly Group[] = [
   },
   {
     title: 'May tune',
+    about: 'people who sign in',
+    introduction: 'The OpenID Connect issuer of the dashboard ([people](people.md)).',
+    settings: ['OIDC_*'],
+  },
+  {
+    title: 'May tune',
     about: 'limits and quotas',
     introduction: 'What one company or client address may use.',
     settings: ['RATE_LIMIT_*', 'WRONG_KEYS_PER_MINUTE', 'QUOTA_*'],

@@ -1207,6 +1207,133 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the people of the company, oldest first
+         * @description Those who have signed in. The role is that of their last sign-in, or of the invitation.
+         */
+        get: operations["listPeople"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/people/{personId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a person, and their sessions */
+        get: operations["getPerson"];
+        /**
+         * Change the role of an invited person, or disable a person
+         * @description Both end all sessions of the person, within two seconds at every gateway. Whoever is disabled signs in no more; the API keys that they made stay.
+         */
+        put: operations["updatePerson"];
+        post?: never;
+        /**
+         * Remove a person
+         * @description Ends all sessions, and forgets name and e-mail address. The audit log keeps the name, and says which API keys the person made; `GET /api-keys?createdBy=…` lists them. A group lets the person in again, as a new one: disable people who must stay out.
+         */
+        delete: operations["removePerson"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/people/{personId}/end-sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End the sessions of a person
+         * @description At once at this gateway, and within two seconds at others.
+         */
+        post: operations["endPersonSessions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/people-settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the roles of groups */
+        get: operations["getPeopleSettings"];
+        /**
+         * Change the roles of groups
+         * @description Ends the sessions whose role changes by it, within two seconds at every gateway.
+         */
+        put: operations["updatePeopleSettings"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/invitations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the open invitations, the one that lasts longest first */
+        get: operations["listInvitations"];
+        put?: never;
+        /**
+         * Invite a person
+         * @description Posthorn sends no e-mail: hand the URL over. Whoever signs in with it first has the role in the company, whatever groups they have.
+         */
+        post: operations["createInvitation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/invitations/{invitationId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke an invitation
+         * @description The invitation does not open any more. Whoever has used it stays a person of the company.
+         */
+        delete: operations["revokeInvitation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -2743,6 +2870,8 @@ export interface components {
             lastUsedAt: components["schemas"]["Time"] | null;
             /** @description A sign-in link or a portal link made it, for its session. Nobody knows the key, and it cannot be rotated */
             ofLink: boolean;
+            /** @description The person who made it in a session of the dashboard, also when they are removed; null for one that an API key, an operator or a link made */
+            createdBy: string | null;
             createdAt: components["schemas"]["Time"];
             /**
              * @description The key itself. Returned here only, and null when a repeat with the same `Idempotency-Key` gets the response again
@@ -2776,6 +2905,8 @@ export interface components {
             lastUsedAt: components["schemas"]["Time"] | null;
             /** @description A sign-in link or a portal link made it, for its session. Nobody knows the key, and it cannot be rotated */
             ofLink: boolean;
+            /** @description The person who made it in a session of the dashboard, also when they are removed; null for one that an API key, an operator or a link made */
+            createdBy: string | null;
             createdAt: components["schemas"]["Time"];
         };
         ApiKeyListResponse: {
@@ -2808,12 +2939,25 @@ export interface components {
             appId: string | null;
             /** @description Null for never */
             expiresAt: components["schemas"]["Time"] | null;
+            person: components["schemas"]["SignedInPerson"];
             /**
              * @description The version of Posthorn
              * @example 1.0.0
              */
             serverVersion: string;
         };
+        /** @description The person whose session it is; null for an API key */
+        SignedInPerson: {
+            /**
+             * @description Id with the prefix `usr_`
+             * @example usr_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @example Ada */
+            name: string | null;
+            /** @enum {string} */
+            role: "viewer" | "support" | "admin";
+        } | null;
         MeResponse: {
             /** @constant */
             success: true;
@@ -2866,7 +3010,7 @@ export interface components {
              * @example webhook.updated
              * @enum {string}
              */
-            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
             actor: components["schemas"]["AuditActor"];
             target: components["schemas"]["AuditTarget"];
             /**
@@ -2898,8 +3042,8 @@ export interface components {
             /** @description Null while `started` */
             completedAt: components["schemas"]["Time"] | null;
         };
-        /** @description Who did it: an API key, a visitor of the portal, an operator (`admin`), or Posthorn itself (`system`) */
-        AuditActor: components["schemas"]["ApiKeyActor"] | components["schemas"]["PortalLinkActor"] | components["schemas"]["ActorWithoutId"];
+        /** @description Who did it: an API key, a visitor of the portal, a person who signed in, an operator (`admin`), or Posthorn itself (`system`) */
+        AuditActor: components["schemas"]["ApiKeyActor"] | components["schemas"]["PortalLinkActor"] | components["schemas"]["PersonActor"] | components["schemas"]["ActorWithoutId"];
         ApiKeyActor: {
             /** @constant */
             kind: "apiKey";
@@ -2918,6 +3062,20 @@ export interface components {
              */
             linkId: string;
         };
+        PersonActor: {
+            /** @constant */
+            kind: "person";
+            /**
+             * @description Id with the prefix `usr_`
+             * @example usr_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            personId: string;
+            /**
+             * @description As it was then
+             * @example Ada
+             */
+            name: string | null;
+        };
         ActorWithoutId: {
             /** @enum {string} */
             kind: "admin" | "system";
@@ -2927,7 +3085,7 @@ export interface components {
              * @example webhook
              * @enum {string}
              */
-            kind: "company" | "apiKey" | "signingKey" | "portalLink" | "project" | "app" | "webhook" | "message" | "delivery" | "resend" | "cancellation" | "deadLetters" | "ingestRejects" | "encryptionKeys";
+            kind: "company" | "apiKey" | "signingKey" | "portalLink" | "person" | "invitation" | "project" | "app" | "webhook" | "message" | "delivery" | "resend" | "cancellation" | "deadLetters" | "ingestRejects" | "encryptionKeys";
             /** @description Null for several at once, and for one that was not created */
             id: string | null;
         };
@@ -3370,6 +3528,240 @@ export interface components {
              */
             origins?: string[];
         };
+        Person: {
+            /**
+             * @description Id with the prefix `usr_`
+             * @example usr_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @description As the issuer says
+             * @example Ada
+             */
+            name: string | null;
+            /**
+             * @description As the issuer says; it decides nothing
+             * @example ada@example.com
+             */
+            email: string | null;
+            role: components["schemas"]["Role"];
+            /**
+             * @description What grants the role, which is the higher one of both
+             * @example group
+             * @enum {string}
+             */
+            source: "group" | "invitation";
+            /**
+             * @description Whether sign-ins are refused
+             * @example false
+             */
+            disabled: boolean;
+            /**
+             * @description How many API keys the person made
+             * @example 2
+             */
+            apiKeys: number;
+            createdAt: components["schemas"]["Time"];
+            lastSignedInAt: components["schemas"]["Time"];
+        };
+        /**
+         * @description `viewer` reads, `support` also sends, resends, cancels, replays and holds, `admin` may do all
+         * @example support
+         * @enum {string}
+         */
+        Role: "viewer" | "support" | "admin";
+        PersonListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Person"][];
+        };
+        PersonWithSessions: {
+            /**
+             * @description Id with the prefix `usr_`
+             * @example usr_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @description As the issuer says
+             * @example Ada
+             */
+            name: string | null;
+            /**
+             * @description As the issuer says; it decides nothing
+             * @example ada@example.com
+             */
+            email: string | null;
+            role: components["schemas"]["Role"];
+            /**
+             * @description What grants the role, which is the higher one of both
+             * @example group
+             * @enum {string}
+             */
+            source: "group" | "invitation";
+            /**
+             * @description Whether sign-ins are refused
+             * @example false
+             */
+            disabled: boolean;
+            /**
+             * @description How many API keys the person made
+             * @example 2
+             */
+            apiKeys: number;
+            createdAt: components["schemas"]["Time"];
+            lastSignedInAt: components["schemas"]["Time"];
+            sessions: components["schemas"]["PersonSession"][];
+        };
+        PersonSession: {
+            /**
+             * @description Id with the prefix `key_`
+             * @example key_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @example 192.0.2.7 */
+            clientAddress: string | null;
+            /**
+             * @description The browser
+             * @example Mozilla/5.0
+             */
+            userAgent: string | null;
+            startedAt: components["schemas"]["Time"];
+            /** @description To the minute; null before the first use */
+            lastUsedAt: components["schemas"]["Time"] | null;
+            expiresAt: components["schemas"]["Time"];
+        };
+        PersonWithSessionsResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["PersonWithSessions"];
+        };
+        UpdatePerson: {
+            role?: components["schemas"]["Role"];
+            /** @example true */
+            disabled?: boolean;
+        };
+        PersonResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Person"];
+        };
+        EndPersonSessions: {
+            /**
+             * @description Only this one; all when left out
+             * @example key_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            sessionId?: string | null;
+        };
+        EndedSessions: {
+            /**
+             * @description How many there were
+             * @example 1
+             */
+            ended: number;
+        };
+        EndedSessionsResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["EndedSessions"];
+        };
+        PeopleSettings: {
+            /** @description Everyone in one of these groups has its role, the highest of several */
+            groups: {
+                /**
+                 * @description As the claim OIDC_GROUPS_CLAIM has it, compared exactly
+                 * @example helpdesk
+                 */
+                group: string;
+                role: components["schemas"]["Role"];
+            }[];
+        };
+        PeopleSettingsResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["PeopleSettings"];
+        };
+        UpdatePeopleSettings: {
+            /** @description Everyone in one of these groups has its role, the highest of several */
+            groups?: {
+                /**
+                 * @description As the claim OIDC_GROUPS_CLAIM has it, compared exactly
+                 * @example helpdesk
+                 */
+                group: string;
+                role: components["schemas"]["Role"];
+            }[];
+        };
+        CreateInvitation: {
+            role: components["schemas"]["Role"];
+            /**
+             * @description For those who see the list
+             * @example Sam
+             */
+            name?: string | null;
+            /**
+             * @description For those who see the list; nothing is sent there
+             * @example sam@example.com
+             */
+            email?: string | null;
+            /**
+             * @description How long the invitation may be used; a day when left out
+             * @example 86400
+             */
+            expiresInSeconds?: number | null;
+        };
+        CreatedInvitation: {
+            /**
+             * @description Id with the prefix `inv_`
+             * @example inv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @description Opens once. Whoever signs in with it becomes a person of the company: give it to one person. Null when a repeat with the same `Idempotency-Key` gets the response again
+             * @example https://hooks.example.com/dashboard/invitation#Y2hv
+             */
+            url: string | null;
+            expiresAt: components["schemas"]["Time"];
+        };
+        CreatedInvitationResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["CreatedInvitation"];
+        };
+        Invitation: {
+            /**
+             * @description Id with the prefix `inv_`
+             * @example inv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            role: components["schemas"]["Role"];
+            /** @example Sam */
+            name: string | null;
+            /** @example sam@example.com */
+            email: string | null;
+            /** @description Id of the API key or of the person that invited */
+            by: string;
+            createdAt: components["schemas"]["Time"];
+            expiresAt: components["schemas"]["Time"];
+        };
+        InvitationListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Invitation"][];
+        };
     };
     responses: never;
     parameters: never;
@@ -3480,6 +3872,7 @@ export type ApiKey = components['schemas']['ApiKey'];
 export type ApiKeyListResponse = components['schemas']['ApiKeyListResponse'];
 export type RotateApiKey = components['schemas']['RotateApiKey'];
 export type Me = components['schemas']['Me'];
+export type SignedInPerson = components['schemas']['SignedInPerson'];
 export type MeResponse = components['schemas']['MeResponse'];
 export type SigningKey = components['schemas']['SigningKey'];
 export type SigningKeyListResponse = components['schemas']['SigningKeyListResponse'];
@@ -3489,6 +3882,7 @@ export type AuditEvent = components['schemas']['AuditEvent'];
 export type AuditActor = components['schemas']['AuditActor'];
 export type ApiKeyActor = components['schemas']['ApiKeyActor'];
 export type PortalLinkActor = components['schemas']['PortalLinkActor'];
+export type PersonActor = components['schemas']['PersonActor'];
 export type ActorWithoutId = components['schemas']['ActorWithoutId'];
 export type AuditTarget = components['schemas']['AuditTarget'];
 export type AuditChange = components['schemas']['AuditChange'];
@@ -3524,6 +3918,25 @@ export type ListedPortalLinkListResponse = components['schemas']['ListedPortalLi
 export type PortalSettings = components['schemas']['PortalSettings'];
 export type PortalSettingsResponse = components['schemas']['PortalSettingsResponse'];
 export type UpdatePortalSettings = components['schemas']['UpdatePortalSettings'];
+export type Person = components['schemas']['Person'];
+export type Role = components['schemas']['Role'];
+export type PersonListResponse = components['schemas']['PersonListResponse'];
+export type PersonWithSessions = components['schemas']['PersonWithSessions'];
+export type PersonSession = components['schemas']['PersonSession'];
+export type PersonWithSessionsResponse = components['schemas']['PersonWithSessionsResponse'];
+export type UpdatePerson = components['schemas']['UpdatePerson'];
+export type PersonResponse = components['schemas']['PersonResponse'];
+export type EndPersonSessions = components['schemas']['EndPersonSessions'];
+export type EndedSessions = components['schemas']['EndedSessions'];
+export type EndedSessionsResponse = components['schemas']['EndedSessionsResponse'];
+export type PeopleSettings = components['schemas']['PeopleSettings'];
+export type PeopleSettingsResponse = components['schemas']['PeopleSettingsResponse'];
+export type UpdatePeopleSettings = components['schemas']['UpdatePeopleSettings'];
+export type CreateInvitation = components['schemas']['CreateInvitation'];
+export type CreatedInvitation = components['schemas']['CreatedInvitation'];
+export type CreatedInvitationResponse = components['schemas']['CreatedInvitationResponse'];
+export type Invitation = components['schemas']['Invitation'];
+export type InvitationListResponse = components['schemas']['InvitationListResponse'];
 export type $defs = Record<string, never>;
 export interface operations {
     listProjects: {
@@ -4883,6 +5296,8 @@ export interface operations {
     listApiKeys: {
         parameters: {
             query?: {
+                /** @description Only the keys that this person made */
+                createdBy?: string;
                 /** @description Most entries that the page may hold */
                 limit?: number;
                 /** @description Number of entries to skip before the page */
@@ -5044,8 +5459,8 @@ export interface operations {
     listAuditEvents: {
         parameters: {
             query?: {
-                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
-                /** @description Id of the API key that did it, `admin` for operators, or `system` for Posthorn itself */
+                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+                /** @description Id of the API key or of the person that did it, `admin` for operators, or `system` for Posthorn itself */
                 actor?: string;
                 /** @description Id of what it was done to */
                 targetId?: string;
@@ -5406,6 +5821,242 @@ export interface operations {
             };
         };
     };
+    listPeople: {
+        parameters: {
+            query?: {
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description People found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonListResponse"];
+                };
+            };
+        };
+    };
+    getPerson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                personId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Person found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonWithSessionsResponse"];
+                };
+            };
+        };
+    };
+    updatePerson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                personId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UpdatePerson"];
+            };
+        };
+        responses: {
+            /** @description Person updated */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonResponse"];
+                };
+            };
+        };
+    };
+    removePerson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                personId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Person removed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmptyResponse"];
+                };
+            };
+        };
+    };
+    endPersonSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                personId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["EndPersonSessions"];
+            };
+        };
+        responses: {
+            /** @description Sessions ended */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EndedSessionsResponse"];
+                };
+            };
+        };
+    };
+    getPeopleSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description People settings found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PeopleSettingsResponse"];
+                };
+            };
+        };
+    };
+    updatePeopleSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UpdatePeopleSettings"];
+            };
+        };
+        responses: {
+            /** @description People settings updated */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PeopleSettingsResponse"];
+                };
+            };
+        };
+    };
+    listInvitations: {
+        parameters: {
+            query?: {
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Invitations found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvitationListResponse"];
+                };
+            };
+        };
+    };
+    createInvitation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateInvitation"];
+            };
+        };
+        responses: {
+            /** @description Invitation created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedInvitationResponse"];
+                };
+            };
+        };
+    };
+    revokeInvitation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                invitationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Invitation revoked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmptyResponse"];
+                };
+            };
+        };
+    };
 }
 
 /** Why the API refuses a request (docs/decisions/0004-api-errors.md). */
@@ -5464,6 +6115,8 @@ export type ErrorCode =
   | 'quota_exceeded'
   /** 409: another project, app or webhook of the company has the `uid`; for an upsert, one with another owner or environment. */
   | 'uid_taken'
+  /** 409: the role of the person comes from their groups alone. */
+  | 'role_by_group'
   /** 409: a link made the API key, which nobody knows. */
   | 'key_of_link'
   /** 409: a resend of it is running. */

@@ -2,7 +2,9 @@ import type { EgressPolicy } from '@posthorn/domain/egress.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { AuditStore } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import type { CompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
+import type { InvitationStore } from '@posthorn/platform/mongo/companies/invitations.ts';
 import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
+import type { PeopleStore } from '@posthorn/platform/mongo/companies/people.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
@@ -26,6 +28,7 @@ import type { ReadEnabledWebhooks, ReadWebhookOutlines } from './history/webhook
 import type { IngestLag } from './history/overview.ts';
 import type { ApiKeys } from './keys/api-keys.ts';
 import type { PortalSettingsStore } from './keys/portal-settings.ts';
+import type { PersonSessions } from './people/person-sessions.ts';
 import type { Apps } from './projects/apps.ts';
 import type { Projects } from './projects/projects.ts';
 import type { Quotas } from './projects/quotas.ts';
@@ -46,6 +49,8 @@ export interface Gateway {
   sourceIps: readonly string[];
   /** PUBLIC_URL. */
   publicUrl: string | undefined;
+  /** Whether people sign in at an issuer; OIDC_ISSUER. */
+  hasIssuer: boolean;
   /** The bounds of the concurrency limit of an endpoint, as the dispatchers are configured. */
   concurrency: ConcurrencyBounds;
   logger: Logger;
@@ -62,6 +67,8 @@ export interface Gateway {
   deliveryStore: DeliveryStore;
   erasures: RequestedErasures;
   links: LinkStore;
+  invitations: InvitationStore;
+  people: PeopleStore;
   messages: MessageQueries;
   portalSettings: PortalSettingsStore;
   resends: ResendStore;
@@ -82,6 +89,7 @@ export interface Gateway {
   projects: Projects;
   apps: Apps;
   apiKeys: ApiKeys;
+  personSessions: PersonSessions;
   companyKeys: CompanyKeys;
   findPublicKeys: FindPublicKeys;
   changeWebhook: ChangeWebhook;

@@ -11,7 +11,9 @@ import {
 } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import { createCreationKeyStore } from '@posthorn/platform/mongo/companies/creation-keys.ts';
+import { createInvitationStore } from '@posthorn/platform/mongo/companies/invitations.ts';
 import { createLinkStore } from '@posthorn/platform/mongo/companies/links.ts';
+import { createPeopleStore } from '@posthorn/platform/mongo/companies/people.ts';
 import { createRemovalStore } from '@posthorn/platform/mongo/companies/removals.ts';
 import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
@@ -36,12 +38,13 @@ import { createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { announceWork, type WakeWork } from '@posthorn/platform/redis/wake-work.ts';
 import { monotonicClockMs as monotonicMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { createSignedStatements } from '@posthorn/platform/security/signed-statements.ts';
 import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
 import { openIncidentReports } from '@posthorn/platform/records/operator-incidents.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createApp } from './app.ts';
-import type { GatewayConfig } from './config.ts';
+import { type GatewayConfig, signInConfigOf } from './config.ts';
 import { createDashboard } from './dashboard/dashboard.ts';
 import { LiveStreams } from './dashboard/live.ts';
 import { createIdentification } from './keys/identify.ts';
@@ -61,6 +64,12 @@ import { createApiKeys } from './keys/api-keys.ts';
 import { type Authenticate, createAuthentication, createLastUsed } from './keys/authenticate.ts';
 import { createPortalSettings } from './keys/portal-settings.ts';
 import { confineToApp } from './keys/rights.ts';
+import { createLogOutByIssuer } from './people/back-channel.ts';
+import { createIssuer } from './people/issuer.ts';
+import { createPersonSessions } from './people/person-sessions.ts';
+import { ATTEMPT_KEY_USE, createAttemptCookies } from './people/sign-in-attempt.ts';
+import { createSignInMetrics } from './people/sign-in-metrics.ts';
+import { createPeopleSignIn } from './people/sign-in.ts';
 import { openIngestLag } from './ingest/ingest-lag.ts';
 import { type RateLimits } from './limits/rate-limits.ts';
 import { createRequestsUnderWay } from './limits/requests-under-way.ts';
@@ -109,6 +118,8 @@ export async function startGateway(context: Context): Promise<void> {
       ...gateway,
       ...requests,
       ...identification,
+      ...openPeople(basis, gateway, requests),
+      logger,
       wrongKeys: requests.limits.wrongKeys,
       streams,
     }),
@@ -130,6 +141,8 @@ type RequestPart = 'requests' | 'sign_ins' | 'unknown_callers';
 
 /** Ten a second: no person's page sends more, and the requests of visitors count for their company too. */
 const VISIT_PER_MINUTE = 600;
+
+type Requests = Awaited<ReturnType<typeof openRequests>>;
 
 /** Opens everything that checks and bounds a request before it reaches its route. */
 async function openRequests(basis: GatewayBasis) {
@@ -167,6 +180,7 @@ async function openRequests(basis: GatewayBasis) {
     signIns: openMemory('sign_ins', addressOf),
     /** The memory of requests that wait for the look-up of their key. */
     unknownCallers: openMemory('unknown_callers', addressOf),
+    auditLog: log,
     recordRequest: createRecordRequest(log),
     createOnce: createCreateOnce({
       keys: createCreationKeyStore(requestDb),
@@ -255,6 +269,8 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
     maxHeaderBytes: FIXED_QUOTAS.headerBytes,
     sourceIps: config.SOURCE_IPS ?? [],
     publicUrl: config.PUBLIC_URL,
+    hasIssuer: config.OIDC_ISSUER !== undefined,
+    personSessions: createPersonSessions({ ...parts, vault, invalidate, newId, nowMs }),
     concurrency: concurrencyBoundsOf(config),
     logger,
     nowMs,
@@ -279,6 +295,8 @@ function openStores({ context: { config }, requestDb: db, redis, vault, nowMs }:
     deliveryStore: createDeliveryStore(db),
     erasures: createRequestedErasures(db),
     links: createLinkStore(db),
+    invitations: createInvitationStore(db),
+    people: createPeopleStore(db),
     messages: createMessageQueries(db),
     portalSettings: createPortalSettings(db, nowMs),
     stats: createStatsQueries(db),
@@ -343,6 +361,31 @@ function openCancellations(
       wake('cancellations');
     },
   });
+}
+
+/** Opens the sign-in of people. Without OIDC_ISSUER the sessions of earlier ones are still known. */
+function openPeople(
+  { context: { config, registry, logger }, nowMs }: GatewayBasis,
+  gateway: Gateway,
+  { auditLog, recordRequest }: Pick<Requests, 'auditLog' | 'recordRequest'>,
+) {
+  const signInConfig = signInConfigOf(config);
+  const signInMetrics = createSignInMetrics(registry);
+  const sessionMs = config.OIDC_SESSION;
+  return {
+    oidc: signInConfig && {
+      config: signInConfig,
+      issuer: createIssuer({ config: signInConfig, metrics: signInMetrics, logger, nowMs }),
+    },
+    attempts: createAttemptCookies({
+      statements: createSignedStatements(config.ENCRYPTION_KEYS, ATTEMPT_KEY_USE),
+      publicUrl: config.PUBLIC_URL,
+      nowMs,
+    }),
+    signInMetrics,
+    peopleSignIn: createPeopleSignIn({ ...gateway, recordRequest, sessionMs }),
+    logOutByIssuer: createLogOutByIssuer({ ...gateway, auditLog }),
+  };
 }
 
 const LIVE_EVERY_MS = 5_000;

@@ -49,8 +49,15 @@ export interface ApiKeys {
    * link made.
    */
   rotate: (maker: Maker, rotation: KeyRotation) => Promise<CreatedApiKey>;
-  /** Oldest first. Takes null for the keys of every app, and of the whole company. */
-  list: (companyId: string, appId: string | null, page: ListPage) => Promise<ApiKeyDocument[]>;
+  /**
+   * Oldest first, without the keys of people's sessions. Takes null for the keys of every app, and of the whole company;
+   * `createdBy` is a person, undefined for every maker.
+   */
+  list: (
+    companyId: string,
+    asked: { appId: string | null; createdBy: string | undefined },
+    page: ListPage,
+  ) => Promise<ApiKeyDocument[]>;
   has: (companyId: string, keyId: string) => Promise<boolean>;
   /** Throws ApiError 404 for an unknown one. */
   get: (companyId: string, keyId: string) => Promise<ApiKeyDocument>;
@@ -81,6 +88,7 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
     async rotate(maker, { keyId, newKeyId: id, graceSeconds }) {
       const { companyId } = maker;
       const old = await required(companyId, keyId);
+      if (old.personId !== undefined) throw notFound('API key');
       // A new key with these rights would be known, and would stay when the link ends.
       if (old.removeAt) throw new ApiError('key_of_link');
       const rights = rightsLike(await granterOf(db, maker), old);
@@ -93,8 +101,12 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
       await invalidate({ companyId, id: old.hash });
       return created;
     },
-    async list(companyId, appId, { skip, limit }) {
-      const found = keysOf(companyId).find(appId === null ? {} : { appId });
+    async list(companyId, { appId, createdBy }, { skip, limit }) {
+      const found = keysOf(companyId).find({
+        personId: { $exists: false },
+        ...(appId !== null && { appId }),
+        ...(createdBy !== undefined && { createdBy }),
+      });
       return found.sort({ _id: 1 }).skip(skip).limit(limit).toArray();
     },
     has: async (companyId, _id) => (await keysOf(companyId).findOne({ _id })) !== null,
@@ -108,6 +120,7 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
     },
     async revoke(companyId, _id) {
       const revoked = await required(companyId, _id);
+      if (revoked.personId !== undefined) throw notFound('API key');
       if ((await keysOf(companyId).deleteMany({ _id })) === 0) throw notFound('API key');
       await invalidate({ companyId, id: revoked.hash });
       return revoked;
@@ -123,10 +136,12 @@ const NOT_OF_LINK = { removeAt: { $in: [null as unknown as Date] } };
 
 function insertKey(
   { db, quotas, nowMs }: ApiKeysDeps,
-  { companyId }: Maker,
+  { companyId, person }: Maker,
   { id, name, rights }: { id: string; name: string; rights: KeyRights },
 ): Promise<CreatedApiKey> {
-  const created = makeApiKey({ newId: () => id, nowMs }, companyId, name, rights);
+  const made = makeApiKey({ newId: () => id, nowMs }, companyId, name, rights);
+  const createdBy = person && { createdBy: person.id };
+  const created = { ...made, document: { ...made.document, ...createdBy } };
   const keys = documentsOf(db, 'apiKeys', companyId);
   return quotas.createWithin({
     setting: 'QUOTA_KEYS_PER_COMPANY',
@@ -141,7 +156,7 @@ function insertKey(
 }
 
 /** Whose request makes a key. */
-type Maker = Pick<Caller, 'companyId' | 'keyId' | 'scopes' | 'appId'>;
+type Maker = Pick<Caller, 'companyId' | 'keyId' | 'scopes' | 'appId' | 'person'>;
 
 /** The rights of the maker of a key. */
 interface Granter extends Pick<Maker, 'scopes' | 'appId'> {
@@ -153,7 +168,7 @@ async function granterOf(db: ApiKeysDeps['db'], maker: Maker): Promise<Granter> 
   const { companyId, keyId, scopes, appId } = maker;
   const keys = documentsOf(db, 'apiKeys', companyId);
   const { expiresAt, removeAt } = (await keys.findOne({ _id: keyId })) ?? {};
-  // The key of a session that a sign-in link began ends with the session, and has all rights of the company.
+  // The key of a session ends with the session; what its person makes stays (docs/contract.md C26.6).
   const endsAtMs = removeAt === undefined ? expiresAt?.getTime() : undefined;
   return { scopes, appId, endsAtMs: endsAtMs ?? null };
 }

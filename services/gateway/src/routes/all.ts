@@ -11,6 +11,8 @@ import { messageBatchRoutes } from './message-batches.ts';
 import { messageRoutes } from './messages.ts';
 import { overviewRoutes } from './overview.ts';
 import { portalRoutes } from './portal.ts';
+import { peopleRoutes } from './people.ts';
+import { invitationRoutes } from './invitations.ts';
 import { projectRoutes } from './projects.ts';
 import { replayRoutes, resendFailedRoutes, resendRoutes } from './resends.ts';
 import { signingKeyRoutes } from './signing-keys.ts';
@@ -44,6 +46,8 @@ const ROUTES: ((gateway: Gateway) => Route | Route[])[] = [
   appCountsRoute,
   findWebhooksRoute,
   portalRoutes,
+  peopleRoutes,
+  invitationRoutes,
 ];
 
 export function apiRoutes(gateway: Gateway): Route[] {

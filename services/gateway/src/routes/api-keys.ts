@@ -1,4 +1,5 @@
 import { SCOPES } from '@posthorn/domain/access.ts';
+import { ROLES } from '@posthorn/domain/people.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import { z } from 'zod';
@@ -6,6 +7,7 @@ import { ApiError, nullIf404 } from '../api-error.ts';
 import type { Gateway } from '../gateway.ts';
 import { route, type Route } from '../http/route.ts';
 import {
+  exampleId,
   graceSeconds,
   idField,
   idText,
@@ -14,6 +16,7 @@ import {
   name,
   optionalFields,
   skip,
+  text,
   timeField,
   timeText,
 } from './fields.ts';
@@ -34,6 +37,10 @@ const apiKeySchema = z
     ofLink: z.boolean().meta({
       description:
         'A sign-in link or a portal link made it, for its session. Nobody knows the key, and it cannot be rotated',
+    }),
+    createdBy: idField('usr').nullable().meta({
+      description:
+        'The person who made it in a session of the dashboard, also when they are removed; null for one that an API key, an operator or a link made',
     }),
     createdAt: timeField,
   })
@@ -61,6 +68,7 @@ function describeApiKey(document: Omit<ApiKeyDocument, 'hash'>): z.infer<typeof 
     expiresAt: expiresAt ? isoTime(expiresAt) : null,
     lastUsedAt: lastUsedAt ? isoTime(lastUsedAt) : null,
     ofLink: document.removeAt !== undefined,
+    createdBy: document.createdBy ?? null,
     createdAt: isoTime(document.createdAt),
   };
 }
@@ -97,7 +105,13 @@ const rotateBody = z
     }),
   })
   .meta({ id: 'RotateApiKey' });
-const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
+const listQuery = z.object({
+  createdBy: text(1, 128)
+    .optional()
+    .meta({ description: 'Only the keys that this person made', example: exampleId('usr') }),
+  limit: limit(1_000, 1_000),
+  skip,
+});
 
 /** See docs/contract.md C14. */
 export function apiKeyRoutes(gateway: Gateway): Route[] {
@@ -154,9 +168,9 @@ function listKeys({ apiKeys }: Gateway): Route {
     summary: 'List the API keys, oldest first',
     query: listQuery,
     response: { status: 200, message: 'API keys found', data: z.array(apiKeySchema) },
-    async handle({ caller: { companyId, appId }, query }) {
-      const page = await apiKeys.list(companyId, appId, query);
-      return { data: page.map(describeApiKey) };
+    async handle({ caller: { companyId, appId }, query: { createdBy, ...page } }) {
+      const found = await apiKeys.list(companyId, { appId, createdBy }, page);
+      return { data: found.map(describeApiKey) };
     },
   });
 }
@@ -217,6 +231,17 @@ const meSchema = z
     scopes: apiKeySchema.shape.scopes,
     appId: apiKeySchema.shape.appId,
     expiresAt: apiKeySchema.shape.expiresAt,
+    person: z
+      .object({
+        id: idField('usr'),
+        name: z.string().nullable().meta({ example: 'Ada' }),
+        role: z.enum(ROLES),
+      })
+      .nullable()
+      .meta({
+        id: 'SignedInPerson',
+        description: 'The person whose session it is; null for an API key',
+      }),
     serverVersion: z.string().meta({ description: 'The version of Posthorn', example: '1.0.0' }),
   })
   .meta({ id: 'Me' });
@@ -232,7 +257,7 @@ function readMe({ apiKeys, companies }: Gateway): Route {
     summary: 'Get the API key of the request, and its company',
     description: 'Every API key may use it, whatever its scopes.',
     response: { status: 200, message: 'API key found', data: meSchema },
-    async handle({ caller: { companyId, keyId } }) {
+    async handle({ caller: { companyId, keyId, person = null } }) {
       const companyName = await companies.nameOf(companyId);
       const key = await apiKeys.get(companyId, keyId).catch(nullIf404);
       // It was revoked since it was checked.
@@ -240,7 +265,7 @@ function readMe({ apiKeys, companies }: Gateway): Route {
       const { name: keyName, scopes, appId, expiresAt } = describeApiKey(key);
       const rights = { scopes, appId, expiresAt };
       return {
-        data: { companyId, companyName, keyId, keyName, ...rights, serverVersion: VERSION },
+        data: { companyId, companyName, keyId, keyName, ...rights, person, serverVersion: VERSION },
       };
     },
   });

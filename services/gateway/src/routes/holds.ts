@@ -39,6 +39,7 @@ const common = {
   versionedOnly: true,
   scope: 'webhooks:write',
   portal: 'controlDeliveries',
+  people: 'support',
   isBodyOptional: true,
   errors: ['not_found'],
 } as const;
@@ -131,10 +132,13 @@ function resumeAppRoute({ holds }: Gateway): Route {
   });
 }
 
-function asked({ keyId, portal }: Caller, { until, reason }: z.infer<typeof holdBody>): AskedHold {
+function asked(
+  { keyId, portal, person }: Caller,
+  { until, reason }: z.infer<typeof holdBody>,
+): AskedHold {
   return {
     ...(until !== undefined && { untilMs: until === null ? null : Date.parse(until) }),
     reason: reason ?? null,
-    by: portal?.linkId ?? keyId,
+    by: portal?.linkId ?? person?.id ?? keyId,
   };
 }
