@@ -1,5 +1,6 @@
 import { type GivenHeaders, isBrowser, parseHeaders } from './headers.ts';
 import { Messages } from './messages.ts';
+import { People } from './people.ts';
 import { type Method, Operations, type RawRequest } from './operations.ts';
 import {
   ApiKeys,
@@ -68,6 +69,7 @@ export class Posthorn {
   readonly statistics: Statistics;
   readonly portalLinks: PortalLinks;
   readonly portalSettings: PortalSettingsResource;
+  readonly people: People;
   readonly #api: Operations;
 
   constructor(options: PosthornOptions = {}) {
@@ -86,6 +88,7 @@ export class Posthorn {
     this.statistics = new Statistics(api);
     this.portalLinks = new PortalLinks(api);
     this.portalSettings = new PortalSettingsResource(api);
+    this.people = new People(api);
   }
 
   /** Company, key and scopes of the caller, and the version of the server. */

@@ -1246,7 +1246,7 @@ export interface paths {
          * Remove a person
          * @description Ends all sessions, and forgets name and e-mail address. The audit log keeps the name, and says which API keys the person made; `GET /api-keys?createdBy=…` lists them. A group lets the person in again, as a new one: disable people who must stay out.
          */
-        delete: operations["removePerson"];
+        delete: operations["deletePerson"];
         options?: never;
         head?: never;
         patch?: never;
@@ -5894,7 +5894,7 @@ export interface operations {
             };
         };
     };
-    removePerson: {
+    deletePerson: {
         parameters: {
             query?: never;
             header?: never;

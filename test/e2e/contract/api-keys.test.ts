@@ -164,6 +164,7 @@ describe('API keys', () => {
         companyId: posthorn.companyId,
         companyName: expect.any(String),
         keyId: limited.id,
+        person: null,
         keyName: 'Limited',
         scopes: ['messages:write'],
         appId,
@@ -193,6 +194,7 @@ describe('API keys', () => {
         ...UNLIMITED,
         lastUsedAt: null,
         ofLink: false,
+        createdBy: null,
         key,
         createdAt: aTime,
       });
@@ -223,6 +225,7 @@ describe('API keys', () => {
           ...UNLIMITED,
           lastUsedAt: null,
           ofLink: false,
+          createdBy: null,
           createdAt: aTime,
         })),
       );

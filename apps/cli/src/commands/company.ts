@@ -235,6 +235,8 @@ function nameOfActor(actor: AuditEvent['actor']): string {
       return actor.keyId;
     case 'portalLink':
       return actor.linkId;
+    case 'person':
+      return actor.name ?? actor.personId;
     case 'admin':
     case 'system':
       return actor.kind;
@@ -250,7 +252,7 @@ export function addAuditCommands(program: Command, session: Session): void {
     listHelp: 'list audit events, newest first',
     listOptions: [
       { flags: '--action <action>', help: 'only this action, such as webhook.updated' },
-      { flags: '--actor <id>', help: 'only what this API key did, or admin, or system' },
+      { flags: '--actor <id>', help: 'only what this API key or person did, or admin, or system' },
       { flags: '--target <id>', help: 'only what was done to this object' },
       { flags: '--since <time>', help: 'since then, or 2h for ago', parse: parsePastTime },
       { flags: '--until <time>', help: 'until then', parse: parsePastTime },

@@ -75,6 +75,7 @@ const TAGS: Readonly<Record<string, string>> = {
   Statistics: 'Counts of attempts over time',
   Overview: 'What is going on, and finding things by name or id',
   Portal: 'Pages that show your customers their own app',
+  People: 'Who signs in to the dashboard of your company, and with which role',
 };
 
 function tagsOf(routes: readonly Route[]): JsonSchema[] {

@@ -35,11 +35,8 @@ export async function assertPeopleExist(
   companyId: string,
 ): Promise<void> {
   if (hasIssuer || (await people.hasPeople(companyId))) return;
-  throw withoutIssuer();
+  throw new ApiError('route_not_found', 'Nobody signs in here: OIDC_ISSUER is not set.');
 }
-
-export const withoutIssuer = (): ApiError =>
-  new ApiError('route_not_found', 'Nobody signs in here: OIDC_ISSUER is not set.');
 
 export async function listPeople(
   deps: PeopleDeps,

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { foundOr404 } from '../api-error.ts';
 import type { Gateway } from '../gateway.ts';
 import { route, type Route } from '../http/route.ts';
-import { assertPeopleExist, withoutIssuer } from '../people/people.ts';
+import { assertPeopleExist } from '../people/people.ts';
 import {
   idField,
   isoTime,
@@ -84,7 +84,7 @@ export function invitationRoutes(gateway: Gateway): Route[] {
 }
 
 function createRoute(gateway: Gateway): Route {
-  const { links, invitations, quotas, publicUrl, hasIssuer, nowMs } = gateway;
+  const { links, invitations, quotas, publicUrl, nowMs } = gateway;
   return route({
     ...common,
     operationId: 'createInvitation',
@@ -107,8 +107,8 @@ function createRoute(gateway: Gateway): Route {
       },
     },
     async handle({ caller, body: { value }, newId, baseUrl }) {
-      if (!hasIssuer) throw withoutIssuer();
       const { companyId, keyId, person } = caller;
+      await assertPeopleExist(gateway, companyId);
       const { role, name: invited = null, email: address = null } = value;
       const { expiresInSeconds = DAY_SECONDS } = value;
       const id = newId('inv');

@@ -188,7 +188,7 @@ const auditedFields = ({ document: { name, disabledAt }, role }: KnownPerson) =>
 function removeRoute(gateway: Gateway): Route {
   return route({
     ...onePerson,
-    operationId: 'removePerson',
+    operationId: 'deletePerson',
     method: 'delete',
     audit: { action: 'person.removed', target: 'person' },
     summary: 'Remove a person',

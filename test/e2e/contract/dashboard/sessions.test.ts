@@ -70,6 +70,8 @@ describe('Sessions of the dashboard', () => {
         key: { id, scopes: ['read', 'webhooks:write'], appId: null },
         expiresAt: aTime,
         portal: null,
+        person: null,
+        companies: null,
       };
       expect(dataOf(answer)).toEqual(session);
       const attributes = (answer.headers.get('set-cookie') ?? '').split('; ').slice(1);
