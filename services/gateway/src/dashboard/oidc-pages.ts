@@ -190,8 +190,12 @@ async function takeAttempt(ways: Ways, request: Request, response: Response): Pr
 
 /** What a guess would be refused with counts as a wrong key (docs/contract.md C4.4). */
 const GUESSES = new Set([
-  ...['sign_in_expired', 'sign_in_invalid'],
-  ...['link_unknown', 'link_used', 'link_revoked', 'link_expired'],
+  'sign_in_expired',
+  'sign_in_invalid',
+  'link_unknown',
+  'link_used',
+  'link_revoked',
+  'link_expired',
 ]);
 
 async function countWrong<Result>(

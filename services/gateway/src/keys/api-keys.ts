@@ -101,12 +101,8 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
       await invalidate({ companyId, id: old.hash });
       return created;
     },
-    async list(companyId, { appId, createdBy }, { skip, limit }) {
-      const found = keysOf(companyId).find({
-        personId: { $exists: false },
-        ...(appId !== null && { appId }),
-        ...(createdBy !== undefined && { createdBy }),
-      });
+    async list(companyId, asked, { skip, limit }) {
+      const found = keysOf(companyId).find(listedBy(asked));
       return found.sort({ _id: 1 }).skip(skip).limit(limit).toArray();
     },
     has: async (companyId, _id) => (await keysOf(companyId).findOne({ _id })) !== null,
@@ -125,6 +121,14 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
       await invalidate({ companyId, id: revoked.hash });
       return revoked;
     },
+  };
+}
+
+function listedBy({ appId, createdBy }: Parameters<ApiKeys['list']>[1]) {
+  return {
+    personId: { $exists: false },
+    ...(appId !== null && { appId }),
+    ...(createdBy !== undefined && { createdBy }),
   };
 }
 

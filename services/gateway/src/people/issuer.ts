@@ -159,11 +159,12 @@ async function discoverNow(
   const { issuer, clientId, clientSecret } = config;
   const server = new URL(issuer);
   const fetch = createIssuerFetch(metrics);
-  // The settings allow http on this machine only.
-  const execute =
-    server.protocol === 'http:'
-      ? [oidc.enableNonRepudiationChecks, oidc.allowInsecureRequests]
-      : [oidc.enableNonRepudiationChecks];
+  // oxlint-disable-next-line typescript/no-deprecated -- the settings allow http on this machine only
+  const permit = server.protocol === 'http:' ? [oidc.allowInsecureRequests] : [];
+  const execute: ((client: oidc.Configuration) => void)[] = [
+    oidc.enableNonRepudiationChecks,
+    ...permit,
+  ];
   const metadata = { [oidc.clockTolerance]: CLOCK_SKEW_SECONDS };
   const found = await oidc.discovery(server, clientId, metadata, oidc.None(), {
     execute,
@@ -231,10 +232,7 @@ async function readIssued(
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 const MAX_AGE_SECONDS = 120;
 /** A secret that both sides know signs no token here, and neither does nobody (`none`). */
-const ALGORITHMS = [
-  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
-  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
-];
+const ALGORITHMS = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ');
 
 async function readLogoutToken(
   { client, keys }: Discovered,

@@ -1,11 +1,5 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
-import {
-  type GroupRole,
-  roleByGroup,
-  roleOf,
-  type Role,
-  scopesOfRole,
-} from '@posthorn/domain/people.ts';
+import { type GroupRole, type Role, scopesOfRole } from '@posthorn/domain/people.ts';
 import { makeApiKey } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { PeopleStore, SessionKey } from '@posthorn/platform/mongo/companies/people.ts';
 import type { PersonDocument } from '@posthorn/platform/mongo/documents.ts';
@@ -48,7 +42,7 @@ export interface PersonSessions {
 interface PersonSessionsDeps {
   people: Pick<
     PeopleStore,
-    'insertSession' | 'sessionsOf' | 'sessionsIn' | 'removeSessions' | 'list' | 'get'
+    'insertSession' | 'sessionsOf' | 'sessionsChangedBy' | 'removeSessions'
   >;
   vault: Vault;
   invalidate: Invalidate;
@@ -59,8 +53,6 @@ interface PersonSessionsDeps {
 const MAX_SESSIONS = 20;
 const MAX_ID_TOKEN_BYTES = 4_096;
 const MAX_USER_AGENT_CHARS = 300;
-/** Sessions that are ended with one request of the store. */
-const BATCH = 500;
 
 export function createPersonSessions(deps: PersonSessionsDeps): PersonSessions {
   const { people, vault, invalidate } = deps;
@@ -86,23 +78,11 @@ export function createPersonSessions(deps: PersonSessionsDeps): PersonSessions {
     end,
     endAllOf: async ({ companyId, _id }) => end(companyId, await people.sessionsOf(companyId, _id)),
     async endChanged(companyId, mapping) {
-      const invited = new Map<string, Role | null>();
-      let changed: SessionKey[] = [];
       let ended = 0;
-      for await (const session of people.sessionsIn(companyId)) {
-        const { personId, signIn } = session;
-        if (!invited.has(personId)) {
-          invited.set(personId, (await people.get(companyId, personId))?.invitedRole ?? null);
-        }
-        const byGroup = signIn.groups && roleByGroup(signIn.groups, mapping);
-        const now = roleOf({ byGroup, byInvitation: invited.get(personId) ?? null });
-        if (now?.role === signIn.role) continue;
-        changed.push(session);
-        if (changed.length < BATCH) continue;
-        ended += await end(companyId, changed);
-        changed = [];
+      for await (const sessions of people.sessionsChangedBy(companyId, mapping)) {
+        ended += await end(companyId, sessions);
       }
-      return ended + (await end(companyId, changed));
+      return ended;
     },
     idTokenOf({ _id, companyId, idToken }) {
       if (idToken === undefined) return null;

@@ -33,17 +33,21 @@ const refusalSchema = z.object({ code: z.string(), groups: z.array(z.string()) }
 /** Why a sign-in was refused, and the groups of the person, for the page that says so. */
 export type Refusal = z.infer<typeof refusalSchema>;
 
-export interface AttemptCookies {
+export interface AttemptCookies extends RefusalCookie {
   /** Stores the attempt, and forgets the oldest ones of this browser beyond four others. */
   store: (request: Request, response: Response, attempt: Attempt) => void;
   /** Returns the attempt with this state, which the browser forgets. */
   take: (request: Request, response: Response, state: string) => TakenAttempt;
-  /** Keeps why the last sign-in of this browser was refused, until the next one begins: ten minutes at most. */
-  storeRefused: (request: Request, response: Response, refusal: ReadonlyRefusal) => void;
-  readRefused: (request: Request) => Refusal | null;
 }
 
-type ReadonlyRefusal = Pick<Refusal, 'code'> & { groups: readonly string[] };
+type GivenRefusal = Pick<Refusal, 'code'> & { groups: readonly string[] };
+
+interface RefusalCookie {
+  /** Keeps why the last sign-in of this browser was refused, until the next one begins: ten minutes at most. */
+  storeRefused: (request: Request, response: Response, refusal: GivenRefusal) => void;
+  readRefused: (request: Request) => Refusal | null;
+  clearRefused: (request: Request, response: Response) => void;
+}
 
 interface AttemptCookieDeps {
   statements: SignedStatements;
@@ -78,8 +82,9 @@ export function createAttemptCookies(deps: AttemptCookieDeps): AttemptCookies {
     const place = placeOf(request, name);
     response.clearCookie(place.name, place.options);
   };
-  const refusedPlace = (request: Request): CookiePlace => cookiePlace(request, REFUSED, publicUrl);
+  const refusals = createRefusalCookie(deps);
   return {
+    ...refusals,
     store(request, response, attempt) {
       const names = cookiesOf(request).flatMap(
         ([name = '']) => NAME.exec(name)?.groups?.name ?? [],
@@ -92,10 +97,7 @@ export function createAttemptCookies(deps: AttemptCookieDeps): AttemptCookies {
       const { name, options } = placeOf(request, nameOf(attempt.state));
       const maxAge = Math.max(0, attempt.endsAtMs - nowMs());
       response.cookie(name, statements.sign(JSON.stringify(attempt)), { ...options, maxAge });
-      const refused = refusedPlace(request);
-      if (cookieOf(request, refused.name) !== null) {
-        response.clearCookie(refused.name, refused.options);
-      }
+      refusals.clearRefused(request, response);
     },
     take(request, response, state) {
       const name = nameOf(state);
@@ -104,16 +106,26 @@ export function createAttemptCookies(deps: AttemptCookieDeps): AttemptCookies {
       clear(request, response, name);
       return attempt.state === state ? { kind: 'attempt', attempt } : { kind: 'foreign' };
     },
+  };
+}
+
+function createRefusalCookie({ statements, publicUrl }: AttemptCookieDeps): RefusalCookie {
+  const placeOf = (request: Request): CookiePlace => cookiePlace(request, REFUSED, publicUrl);
+  return {
     storeRefused(request, response, { code, groups }) {
-      const { name, options } = refusedPlace(request);
+      const { name, options } = placeOf(request);
       const statement = statements.sign(JSON.stringify({ code, groups: shortened(groups) }));
       response.cookie(name, statement, { ...options, maxAge: ATTEMPT_MS });
     },
     readRefused(request) {
-      const text = cookieOf(request, refusedPlace(request).name);
+      const text = cookieOf(request, placeOf(request).name);
       const statement = text === null ? null : statements.read(text);
       if (statement === null) return null;
       return refusalSchema.safeParse(JSON.parse(statement)).data ?? null;
+    },
+    clearRefused(request, response) {
+      const { name, options } = placeOf(request);
+      if (cookieOf(request, name) !== null) response.clearCookie(name, options);
     },
   };
 }

@@ -18,6 +18,7 @@ import type { InvitationGrant, PersonDocument } from '@posthorn/platform/mongo/d
 import { ApiError, unavailable } from '../api-error.ts';
 import type { ErrorCode } from '../error-codes.ts';
 import type { RecordRequest } from '../http/audit-requests.ts';
+import { sessionEnded } from '../keys/authenticate.ts';
 import type { Session, SignInSource } from '../keys/sessions.ts';
 import type { Caller } from '../keys/rights.ts';
 import type { Issued } from './issuer.ts';
@@ -49,7 +50,7 @@ export interface PeopleSignIn {
   enter: (issued: Issued, asked: AskedEntry, source: SignInSource) => Promise<Session>;
   /** Begins a session in another company, until the same end. Throws what `enter` does. */
   change: (session: Session, companyId: string, source: SignInSource) => Promise<Session>;
-  /** The companies that are open to the person of a session, by name; null when it is no person's. */
+  /** The companies that are open to the person of a session, oldest first; null when it is no person's. */
   companiesOf: (session: Session) => Promise<OpenCompany[] | null>;
   /**
    * Ends the session, and every other one of the person in this company with `everywhere`. Returns its ID token, null for
@@ -88,7 +89,6 @@ interface Invited {
 /** A person at the door of a company. */
 interface Entering {
   identity: Identity;
-  /** Undefined leaves name and e-mail address as they are stored. */
   profile: Profile;
   kept: KeptSignIn;
   invited: Invited | null;
@@ -97,10 +97,7 @@ interface Entering {
 export function createPeopleSignIn(deps: PeopleSignInDeps): PeopleSignIn {
   const { people, personSessions, nowMs, sessionMs } = deps;
 
-  async function sessionKeyOf({ kind, keyHash }: Session): Promise<SessionKey | null> {
-    return kind === 'company' ? people.sessionOfKey(keyHash) : null;
-  }
-
+  const sessionKeyOf = createSessionKeyOf(people);
   const out: PeopleSignIn['out'] = async (session, everywhere, source) => {
     const key = await sessionKeyOf(session);
     if (!key) return undefined;
@@ -131,23 +128,8 @@ export function createPeopleSignIn(deps: PeopleSignInDeps): PeopleSignIn {
     async change(session, companyId, source) {
       const key = await sessionKeyOf(session);
       const person = key && (await people.get(key.companyId, key.personId));
-      if (!person) throw new ApiError('no_role');
-      const { groups, clientAddress, userAgent } = key.signIn;
-      const found = await people.companyFor(person, companyId);
-      const openings = found ? [openingOf(found, groups)] : [];
-      const kept = {
-        groups,
-        sidHash: key.sidHash ?? null,
-        idToken: personSessions.idTokenOf(key),
-        clientAddress,
-        userAgent,
-        endsAtMs: key.expiresAt?.getTime() ?? nowMs(),
-      };
-      const { issuer, subject } = person;
-      const entering = { identity: { issuer, subject }, profile: person, kept, invited: null };
-      const entered = await enterCompany(deps, chosenOf(openings, groups), entering, source);
-      await personSessions.end(key.companyId, [key]);
-      return entered;
+      if (!person) throw sessionEnded();
+      return changeCompany(deps, { key, person, companyId }, source);
     },
     async companiesOf(session) {
       const key = await sessionKeyOf(session);
@@ -155,13 +137,43 @@ export function createPeopleSignIn(deps: PeopleSignInDeps): PeopleSignIn {
       if (!person) return null;
       const { groups } = key.signIn;
       const found = await people.companiesFor(person, groups ?? []);
-      const open = found.map((company) => openingOf(company, groups)).filter(isOpen);
-      return open
-        .map(({ companyId: id, name, granted: { role } }) => ({ id, name, role }))
-        .sort((one, other) => one.name.localeCompare(other.name, 'en'));
+      return found
+        .map((company) => openingOf(company, groups))
+        .filter(isOpen)
+        .map(describeOpen);
     },
     out,
   };
+}
+
+const createSessionKeyOf =
+  (people: PeopleStore) =>
+  async ({ kind, keyHash }: Session): Promise<SessionKey | null> =>
+    kind === 'company' ? people.sessionOfKey(keyHash) : null;
+
+/** What the sign-in of the session said counts on, and so does its end. */
+async function changeCompany(
+  deps: PeopleSignInDeps,
+  { key, person, companyId }: { key: SessionKey; person: PersonDocument; companyId: string },
+  source: SignInSource,
+): Promise<Session> {
+  const { people, personSessions, nowMs } = deps;
+  const { issuer, subject } = person;
+  const { groups, clientAddress, userAgent } = key.signIn;
+  const found = await people.companyFor(person, companyId);
+  const openings = found ? [openingOf(found, groups)] : [];
+  const kept = {
+    groups,
+    sidHash: key.sidHash ?? null,
+    idToken: personSessions.idTokenOf(key),
+    clientAddress,
+    userAgent,
+    endsAtMs: key.expiresAt?.getTime() ?? nowMs(),
+  };
+  const entering = { identity: { issuer, subject }, profile: person, kept, invited: null };
+  const entered = await enterCompany(deps, chosenOf(openings, groups), entering, source);
+  await personSessions.end(key.companyId, [key]);
+  return entered;
 }
 
 /** Null for a list that is not complete: it stands for no groups at all, and for nobody without any. */
@@ -214,6 +226,16 @@ function chosenOf(
   if (chosen) return chosen;
   throw new ApiError(refusalOf(openings, groups));
 }
+
+const describeOpen = ({
+  companyId,
+  name,
+  granted,
+}: Opening & { granted: Granted }): OpenCompany => ({
+  id: companyId,
+  name,
+  role: granted.role,
+});
 
 function refusalOf(openings: readonly Opening[], groups: readonly string[] | null): ErrorCode {
   if (openings.some(({ person }) => person?.disabledAt !== undefined)) return 'person_disabled';

@@ -66,29 +66,8 @@ export const newLinkToken = (): string => randomBytes(TOKEN_BYTES).toString('bas
 export function createLinkStore(db: mongo.Db): LinkStore {
   const links = collection(db, 'links');
 
-  async function findByHash(kind: LinkKind, _id: string, nowMs: number): Promise<FoundLink> {
-    const found = await links.findOne({ _id, kind });
-    if (!found) return refused('unknown');
-    if (found.revokedAt) return refused('revoked');
-    if (found.usedAt) return refused('used');
-    if (found.expiresAt.getTime() <= nowMs) return refused('expired');
-    return { kind: 'link', link: toLink(found) };
-  }
-
-  async function useByHash(kind: LinkKind, _id: string, nowMs: number): Promise<FoundLink> {
-    const now = new Date(nowMs);
-    const unused = {
-      _id,
-      kind,
-      usedAt: { $exists: false },
-      revokedAt: { $exists: false },
-      expiresAt: { $gt: now },
-    };
-    const end = kind === 'invitation' ? { $unset: ENDED_INVITATION } : {};
-    const used = await links.findOneAndUpdate(unused, { $set: { usedAt: now }, ...end });
-    return used ? { kind: 'link', link: toLink(used) } : findByHash(kind, _id, nowMs);
-  }
-
+  const findByHash = createFind(links);
+  const useByHash = createUse(links, findByHash);
   return {
     async insert(token, link, createdAtMs) {
       await links.insertOne(toDocument(token, link, createdAtMs));
@@ -120,6 +99,35 @@ export function createLinkStore(db: mongo.Db): LinkStore {
       return !found || found.revokedAt !== undefined;
     },
     themeOf: async (_id) => (await links.findOne({ _id }))?.portal?.theme ?? null,
+  };
+}
+
+type UseLink = LinkStore['findByHash'];
+
+function createFind(links: mongo.Collection<LinkDocument>): UseLink {
+  return async (kind, _id, nowMs) => {
+    const found = await links.findOne({ _id, kind });
+    if (!found) return refused('unknown');
+    if (found.revokedAt) return refused('revoked');
+    if (found.usedAt) return refused('used');
+    if (found.expiresAt.getTime() <= nowMs) return refused('expired');
+    return { kind: 'link', link: toLink(found) };
+  };
+}
+
+function createUse(links: mongo.Collection<LinkDocument>, find: UseLink): UseLink {
+  return async (kind, _id, nowMs) => {
+    const now = new Date(nowMs);
+    const unused = {
+      _id,
+      kind,
+      usedAt: { $exists: false },
+      revokedAt: { $exists: false },
+      expiresAt: { $gt: now },
+    };
+    const end = kind === 'invitation' ? { $unset: ENDED_INVITATION } : {};
+    const used = await links.findOneAndUpdate(unused, { $set: { usedAt: now }, ...end });
+    return used ? { kind: 'link', link: toLink(used) } : find(kind, _id, nowMs);
   };
 }
 

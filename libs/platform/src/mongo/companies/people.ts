@@ -1,11 +1,13 @@
 import { companyStatusOf } from '@posthorn/domain/company.ts';
 import type { GroupRole, Profile, Role } from '@posthorn/domain/people.ts';
 import type { mongo } from 'mongoose';
-import { hash } from 'node:crypto';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
 import { isDuplicateKey } from '../connect.ts';
-import type { ApiKeyDocument, PersonDocument } from '../documents.ts';
+import type { PersonDocument } from '../documents.ts';
+import { createPersonSessionStore, type PersonSessionStore } from './person-sessions.ts';
+
+export { type SessionKey, sidHashOf } from './person-sessions.ts';
 
 /** A person, wherever they sign in. */
 export interface Identity {
@@ -36,11 +38,8 @@ export interface ChangedPerson {
   isDisabled?: boolean;
 }
 
-/** The key of a session, which nobody knows. */
-export type SessionKey = ApiKeyDocument & Required<Pick<ApiKeyDocument, 'personId' | 'signIn'>>;
-
 /** People of companies, and their sessions, whose API keys they are. */
-export interface PeopleStore {
+export interface PeopleStore extends PersonSessionStore {
   /** Returns each company that has an entry of the person, or that names one of the groups. */
   companiesFor: (identity: Identity, groups: readonly string[]) => Promise<CompanyForPerson[]>;
   /** The same of one company; null for an unknown one. */
@@ -64,41 +63,18 @@ export interface PeopleStore {
   ) => Promise<{ before: PersonDocument; after: PersonDocument } | null>;
   /** Returns the removed person; null for an unknown one. */
   remove: (companyId: string, id: string) => Promise<PersonDocument | null>;
-  readMapping: (companyId: string) => Promise<GroupRole[]>;
-  writeMapping: (companyId: string, groups: readonly GroupRole[], nowMs: number) => Promise<void>;
-
-  insertSession: (key: ApiKeyDocument) => Promise<void>;
-  /** The sessions of a person, oldest first. */
-  sessionsOf: (companyId: string, personId: string) => Promise<SessionKey[]>;
-  /** The sessions of everyone in the company. */
-  sessionsIn: (companyId: string) => AsyncIterable<SessionKey>;
-  sessionOfKey: (keyHash: string) => Promise<SessionKey | null>;
-  /** The sessions that began with this session of the issuer, in every company. */
-  sessionsOfSid: (sidHash: string) => Promise<SessionKey[]>;
   /** The entries of the person in every company. */
   entriesOf: (identity: Identity) => Promise<PersonDocument[]>;
-  /** Returns the sessions that it removed. */
-  removeSessions: (companyId: string, keyIds: readonly string[]) => Promise<number>;
-  /** The API keys that a person made, oldest first, up to `limit`. */
-  keysMadeBy: (companyId: string, personId: string, limit: number) => Promise<ApiKeyDocument[]>;
-  countKeysMadeBy: (
-    companyId: string,
-    personIds: readonly string[],
-  ) => Promise<Map<string, number>>;
+  readMapping: (companyId: string) => Promise<GroupRole[]>;
+  writeMapping: (companyId: string, groups: readonly GroupRole[], nowMs: number) => Promise<void>;
 }
-
-/** A session of the issuer, as it is stored. */
-export const sidHashOf = (issuer: string, sid: string): string =>
-  hash('sha256', `${issuer}\n${sid}`, 'hex');
 
 /** More companies are offered to nobody. */
 const MAX_COMPANIES = 1_000;
 
 export function createPeopleStore(db: mongo.Db): PeopleStore {
   const people = collection(db, 'people');
-  const apiKeys = collection(db, 'apiKeys');
   const peopleOf = (companyId: string) => documentsOf(db, 'people', companyId);
-  const keysOf = (companyId: string) => documentsOf(db, 'apiKeys', companyId);
   const settingsOf = (companyId: string) => documentsOf(db, 'peopleSettings', companyId);
   return {
     companiesFor: (identity, groups) => companiesFor(db, identity, groups),
@@ -113,61 +89,28 @@ export function createPeopleStore(db: mongo.Db): PeopleStore {
       peopleOf(companyId).find({}).sort({ _id: 1 }).skip(skip).limit(limit).toArray(),
     signIn: (companyId, identity, entry) => signIn(db, { companyId, ...identity }, entry),
     async change(companyId, _id, { invitedRole, isDisabled }, nowMs) {
-      const changed = await peopleOf(companyId).setOne(
-        { _id },
-        {
-          ...(invitedRole && { invitedRole }),
-          ...(isDisabled !== undefined && {
-            disabledAt: (isDisabled ? new Date(nowMs) : undefined) as Date,
-          }),
-        },
-      );
-      return changed;
+      const role = invitedRole && { invitedRole };
+      const disabling = isDisabled === true && { disabledAt: new Date(nowMs) };
+      const changed = await peopleOf(companyId).setOne({ _id }, { ...role, ...disabling });
+      if (!changed || isDisabled !== false) return changed;
+      const after = await peopleOf(companyId).updateOne({ _id }, { $unset: { disabledAt: true } });
+      return after && { before: changed.before, after };
     },
     async remove(companyId, _id) {
       const found = await peopleOf(companyId).findOne({ _id });
       if (found) await peopleOf(companyId).deleteMany({ _id });
       return found;
     },
+    entriesOf: ({ issuer, subject }) => people.find({ issuer, subject }).toArray(),
     readMapping: async (companyId) =>
       (await settingsOf(companyId).findOne({ _id: companyId }))?.groups ?? [],
     async writeMapping(companyId, groups, nowMs) {
       const $set = { groups: [...groups], updatedAt: new Date(nowMs) };
       await settingsOf(companyId).upsertOne({ _id: companyId }, { $set });
     },
-    async insertSession(key) {
-      await apiKeys.insertOne(key);
-    },
-    sessionsOf: async (companyId, personId) =>
-      (await keysOf(companyId).find({ personId }).sort({ _id: 1 }).toArray()).filter(isSession),
-    async *sessionsIn(companyId) {
-      for await (const key of keysOf(companyId).find({ personId: { $exists: true } })) {
-        if (isSession(key)) yield key;
-      }
-    },
-    async sessionOfKey(keyHash) {
-      const found = await apiKeys.findOne({ hash: keyHash });
-      return found && isSession(found) ? found : null;
-    },
-    sessionsOfSid: async (sidHash) => (await apiKeys.find({ sidHash }).toArray()).filter(isSession),
-    entriesOf: ({ issuer, subject }) => people.find({ issuer, subject }).toArray(),
-    removeSessions: (companyId, keyIds) =>
-      keysOf(companyId).deleteMany({ _id: { $in: [...keyIds] }, personId: { $exists: true } }),
-    keysMadeBy: (companyId, createdBy, limit) =>
-      keysOf(companyId).find({ createdBy }).sort({ _id: 1 }).limit(limit).toArray(),
-    async countKeysMadeBy(companyId, personIds) {
-      const $match = { companyId, createdBy: { $in: [...personIds] } };
-      const counted = apiKeys.aggregate<{ _id: string; count: number }>([
-        { $match },
-        { $group: { _id: '$createdBy', count: { $sum: 1 } } },
-      ]);
-      return new Map((await counted.toArray()).map(({ _id, count }) => [_id, count]));
-    },
+    ...createPersonSessionStore(db),
   };
 }
-
-const isSession = (key: ApiKeyDocument): key is SessionKey =>
-  key.personId !== undefined && key.signIn !== undefined;
 
 async function companiesFor(
   db: mongo.Db,
