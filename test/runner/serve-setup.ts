@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
+import { createPeopleStore } from '@posthorn/platform/mongo/companies/people.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { takeStep } from '../../deploy/setup/run-setup.ts';
@@ -72,7 +73,8 @@ async function createCompanyOf({ env, company, isNew }: SetupRequest): Promise<C
     if (isNew) await Promise.all([takeStep(CREATE_TOPICS, setup), takeStep(CREATE_INDEXES, setup)]);
     const companies = createCompanyStore(mongo.db);
     const record = createRecordAdmin(mongo.db);
-    const deps = { companies, record, newId: systemIds, nowMs: systemClockMs };
+    const people = createPeopleStore(mongo.db);
+    const deps = { companies, people, record, newId: systemIds, nowMs: systemClockMs };
     return await createCompany(deps, company);
   } finally {
     await mongo.close();

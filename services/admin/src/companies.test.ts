@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { type CompanyStore, hashOfKey } from '@posthorn/platform/mongo/companies/companies.ts';
 import { NO_COMPANY } from '@posthorn/domain/audit.ts';
+import type { GroupRole } from '@posthorn/domain/people.ts';
 import type { CompanyStatus } from '@posthorn/domain/company.ts';
 import type { ApiKeyDocument, CompanyDocument } from '@posthorn/platform/mongo/documents.ts';
 import { countingIds } from '../../../test/support/samples/sample-message.ts';
@@ -21,10 +22,12 @@ import {
 let stored: CompanyDocument[];
 let keys: ApiKeyDocument[];
 let recorded: (AdminAction & { isBefore: boolean })[];
+let mappings: Map<string, readonly GroupRole[]>;
 let deps: CompanyDeps;
 
 beforeEach(() => {
   [stored, keys, recorded] = [[], [], []];
+  mappings = new Map();
   const companies: CompanyStore = {
     insertCompany: (company) => Promise.resolve(void stored.push(company)),
     hasCompany: (id) => Promise.resolve(stored.some(({ _id }) => _id === id)),
@@ -52,6 +55,9 @@ beforeEach(() => {
   };
   deps = {
     companies,
+    people: {
+      writeMapping: (companyId, groups) => Promise.resolve(void mappings.set(companyId, groups)),
+    },
     record,
     hasApp: (companyId, appId) => Promise.resolve(companyId !== 'comp_x' && appId === 'app_1'),
     newId: countingIds(),

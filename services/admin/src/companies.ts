@@ -1,5 +1,6 @@
 import { type AuditAction, type AuditedFields, NO_COMPANY } from '@posthorn/domain/audit.ts';
 import { type CompanyStatus, companyStatusOf } from '@posthorn/domain/company.ts';
+import type { GroupRole } from '@posthorn/domain/people.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import {
   type AskedRights,
@@ -10,6 +11,7 @@ import {
   makeApiKey,
   toKeyRights,
 } from '@posthorn/platform/mongo/companies/companies.ts';
+import { createPeopleStore, type PeopleStore } from '@posthorn/platform/mongo/companies/people.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import {
@@ -23,6 +25,7 @@ import { type OutputOptions } from './output.ts';
 
 export interface CompanyDeps {
   companies: CompanyStore;
+  people: Pick<PeopleStore, 'writeMapping'>;
   record: RecordAdmin;
   hasApp: (companyId: string, appId: string) => Promise<boolean>;
   newId: (prefix: IdPrefix) => string;
@@ -39,10 +42,14 @@ interface CreatedKey {
 
 const MAX_NAME_CHARS = 100;
 
-/** Creates a company and its first API key. Throws if the name does not have 1 to 100 characters. */
+/**
+ * Creates a company and its first API key, with the roles of groups if there are any. Throws if the name does not have 1 to
+ * 100 characters.
+ */
 export async function createCompany(
   deps: KeyDeps,
   name: string,
+  groups: readonly GroupRole[] = [],
 ): Promise<{ companyId: string; apiKey: string }> {
   if (name.length < 1 || name.length > MAX_NAME_CHARS) {
     throw new Error(`A name must have 1 to ${MAX_NAME_CHARS} characters.`);
@@ -57,8 +64,9 @@ export async function createCompany(
     async () => {
       await deps.companies.insertCompany({ _id: companyId, name, createdAt });
       await deps.companies.insertKey(document);
+      if (groups.length > 0) await deps.people.writeMapping(companyId, groups, deps.nowMs());
     },
-    () => ({ name, keyId: document._id }),
+    () => ({ name, keyId: document._id, groups: groups.length > 0 ? groups : undefined }),
   );
   return { companyId, apiKey: key };
 }
@@ -228,6 +236,7 @@ export function runOnCompanies(
   return runOnDatabase(output, databaseConfig, (db) =>
     work({
       companies: createCompanyStore(db),
+      people: createPeopleStore(db),
       hasApp: async (companyId, _id) =>
         (await documentsOf(db, 'apps', companyId).findOne({ _id })) !== null,
       record: createRecordAdmin(db),

@@ -1,4 +1,5 @@
 import { type Scope, SCOPES } from '@posthorn/domain/access.ts';
+import type { GroupRole } from '@posthorn/domain/people.ts';
 import type { Span } from '@posthorn/domain/stats.ts';
 import {
   type AskedRights,
@@ -41,22 +42,33 @@ import {
 } from './companies.ts';
 import { addExportCommand } from './export.ts';
 import { formatCsv, formatTable, type OutputOptions } from './output.ts';
+import { addGroupsCommand, parseGroup } from './people-commands.ts';
 
-/** Adds `company create|list|suspend|resume|delete|export`. */
+interface CreateOptions extends OutputOptions {
+  group?: GroupRole[];
+}
+
+/** Adds `company create|list|groups|suspend|resume|delete|export`. */
 export function addCompanyCommands(program: Command): void {
   const group = program.command('company').description('Companies');
   group
     .command('create <name>')
     .description('create a company and its first API key, which is shown only here')
+    .option(
+      '--group <group=role>',
+      'who may sign in, such as platform=admin; may be repeated',
+      parseGroup,
+    )
     .option('--json', 'print JSON')
-    .action((name: string, output: OutputOptions) =>
-      runOnCompanies(output, (deps) => createCompany(deps, name)),
+    .action((name: string, { group = [], ...output }: CreateOptions) =>
+      runOnCompanies(output, (deps) => createCompany(deps, name, group)),
     );
   group
     .command('list')
     .description('list the companies, oldest first')
     .option('--json', 'print JSON')
     .action((output: OutputOptions) => runOnCompanies(output, listCompanies));
+  addGroupsCommand(group);
   addCompanyLifeCommands(group);
   addExportCommand(group);
 }
