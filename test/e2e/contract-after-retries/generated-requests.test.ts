@@ -1,3 +1,4 @@
+import { insertPeople } from '../../support/stores/insert-people.ts';
 import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
@@ -12,7 +13,7 @@ import { joinWithGateway, type OwnGateway } from '../../support/process/shared-p
 import { useReceiver } from '../../support/process/use-company.ts';
 import { brokenRequests, respelledRequests } from '../../support/requests/broken-requests.ts';
 import { createJudge, sendAll } from '../../support/requests/judge-answer.ts';
-import { type KnownIds, createKnownIds } from '../../support/requests/known-ids.ts';
+import { type KnownIds, createKnownIds, DISPOSABLE } from '../../support/requests/known-ids.ts';
 import { createDrafts } from '../../support/requests/valid-requests.ts';
 import { toWire, type WireRequest } from '../../support/requests/wire-request.ts';
 
@@ -31,6 +32,10 @@ const SETTINGS = {
   RATE_LIMIT_COMPANY_PER_MINUTE: '0',
   RATE_LIMIT_ADDRESS_PER_MINUTE: '0',
   WRONG_KEYS_PER_MINUTE: '1000000',
+  // Nobody signs in: the issuer is not there.
+  OIDC_ISSUER: 'http://127.0.0.1:9',
+  OIDC_CLIENT_ID: 'posthorn',
+  PUBLIC_URL: 'http://127.0.0.1:9',
 };
 
 describe('4,000 requests generated from the API document [security]', () => {
@@ -50,7 +55,13 @@ describe('4,000 requests generated from the API document [security]', () => {
     const other = await createCompany(posthorn, 'Other');
     const { origin } = new URL(receiver.url);
     const places = { goodUrl: receiver.url, badUrl: `${origin}/bad` };
-    ids = await createKnownIds(posthorn.api, other.api, places);
+    const insert = (companyId: string, count: number) =>
+      insertPeople(posthorn.env.MONGODB_URL, companyId, count);
+    const people = {
+      own: await insert(posthorn.companyId, DISPOSABLE + 1),
+      foreign: await insert(other.companyId, 1),
+    };
+    ids = await createKnownIds(posthorn.api, other.api, places, people);
   }, 120_000);
 
   afterAll(async () => {

@@ -31,6 +31,8 @@ const PINGS_AFTER = 10;
 let posthorn: Posthorn<'gateway'>;
 /** Of the project, the app with 10,000 enabled webhooks, a webhook of it, and a message to all of them. */
 const ids = {
+  personId: 'usr_none',
+  invitationId: 'inv_none',
   projectId: '',
   appId: '',
   webhookId: '',
@@ -265,6 +267,18 @@ const LARGEST: Record<string, () => Input[]> = {
   'delete /portal-links/:linkId': () => NONE,
   'get /portal-settings': () => NONE,
   'put /portal-settings': () => [{ body: { origins: ['https://example.com'] } }],
+  'get /people': () => [{ query: 'limit=100' }],
+  'get /people/:personId': () => NONE,
+  'put /people/:personId': () => [{ body: { disabled: true } }],
+  'delete /people/:personId': () => NONE,
+  'post /people/:personId/end-sessions': () => [{ body: {} }],
+  'get /people-settings': () => NONE,
+  'put /people-settings': () => [
+    { body: { groups: Array(100).fill({ group: text(256), role: 'admin' }) } },
+  ],
+  'post /invitations': () => [{ body: { role: 'admin', name: text(100), email: text(320) } }],
+  'get /invitations': () => [{ query: 'limit=100' }],
+  'delete /invitations/:invitationId': () => NONE,
 };
 
 /** The largest requests that the HTTP server lets through, whatever the route does with them. */

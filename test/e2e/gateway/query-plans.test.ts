@@ -3,7 +3,7 @@ import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import { DAY_KINDS, dayDatabaseName } from '@posthorn/platform/mongo/days/days.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
-import type { ApiClient } from '../../support/api/api-client.ts';
+import { type ApiClient, createApiClient } from '../../support/api/api-client.ts';
 import { withCompanyId } from '../../support/process/companies.ts';
 import { insertFillerDocuments } from '../../support/isolation/filler-documents.ts';
 import { useReceiver } from '../../support/process/use-company.ts';
@@ -14,6 +14,13 @@ import { failing } from '../../support/receivers/receiver.ts';
 import { collectionOf, distinct, type Profiled } from '../../support/stores/profiled-queries.ts';
 import { bodiesOf, readOperations, requestWith } from '../../support/api/request-places.ts';
 import { createResources } from '../../support/api/resources.ts';
+import { createPersonBrowser } from '../../support/people/person-browser.ts';
+import {
+  CLIENT_ID,
+  type ScriptedIssuer,
+  startScriptedIssuer,
+} from '../../support/people/scripted-issuer.ts';
+import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { makePortalLink } from '../../support/api/session-client.ts';
 import { metricOf } from '../../support/process/traffic.ts';
 
@@ -23,7 +30,7 @@ interface Id {
   id: string;
 }
 
-type Kind = 'project' | 'app' | 'webhook' | 'message' | 'delivery' | 'key' | 'link';
+type Kind = 'project' | 'app' | 'webhook' | 'message' | 'delivery' | 'key' | 'link' | 'person';
 type Known = Record<`${Kind}Id`, string>;
 
 const CROWD = 6_000;
@@ -31,9 +38,12 @@ const PROFILE_BYTES = 256 * 2 ** 20;
 /** Holds one document for each gateway process: an index would be larger than the collection. */
 const SMALL_COLLECTIONS = new Set(['publishers']);
 /** Deletes come last, and owners after what they own. */
-const DELETES = ['api-keys', 'webhooks', 'apps', 'projects'];
+const DELETES = ['people', 'api-keys', 'webhooks', 'apps', 'projects'];
 
 let posthorn: Posthorn;
+let issuer: ScriptedIssuer;
+/** The address of a gateway at which people sign in. */
+let people: string;
 let api: ApiClient;
 const receiver = useReceiver();
 let mongo: MongoConnection;
@@ -43,12 +53,14 @@ let known: Known;
 
 beforeAll(async () => {
   // The endpoint always fails: what its open circuit defers has to come back soon.
+  issuer = await startScriptedIssuer();
   posthorn = await startPosthorn({
     RETRY_DELAYS: '50ms',
     CIRCUIT_RESET_MS: '100',
     QUOTA_KEYS_PER_COMPANY: '1000000',
   });
   api = withCompanyId(posthorn);
+  people = await startForPeople();
   receiver.answerWith(failing(99));
   mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
   known = await makeKnown();
@@ -65,6 +77,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await profile(0);
   await posthorn.stop();
+  await issuer.close();
   await mongo.close();
 });
 
@@ -83,7 +96,52 @@ async function makeKnown(): Promise<Known> {
   const { id: linkId } = await makePortalLink(api, appId, { capabilities: ['view'] });
   const key = await api.post('/api/v1/api-keys', { name: 'Key' });
   const keyId = dataOf<Id>(key, 201).id;
-  return { projectId, appId, webhookId, messageId, deliveryId, keyId, linkId };
+  const personId = await signInInvited();
+  return { projectId, appId, webhookId, messageId, deliveryId, keyId, linkId, personId };
+}
+
+async function startForPeople(): Promise<string> {
+  const [port = 0] = await freePorts(1);
+  const baseUrl = `http://127.0.0.1:${port}`;
+  await posthorn.start('gateway', {
+    PORT: String(port),
+    PUBLIC_URL: baseUrl,
+    OIDC_ISSUER: issuer.url,
+    OIDC_CLIENT_ID: CLIENT_ID,
+  });
+  return baseUrl;
+}
+
+async function invite(): Promise<{ id: string; token: string }> {
+  const keyed = createApiClient(people, posthorn.apiKey);
+  const made = await keyed.post('/api/v1/invitations', { role: 'viewer' });
+  const { id, url } = dataOf<Id & { url: string }>(made, 201);
+  return { id, token: url.split('#')[1] ?? '' };
+}
+
+/** Returns the person who has signed in, by an invitation and with a group. */
+async function signInInvited(): Promise<string> {
+  const groups = [{ group: 'plans', role: 'viewer' }];
+  const keyed = createApiClient(people, posthorn.apiKey);
+  dataOf(await keyed.put('/api/v1/people-settings', { groups }));
+  const { token: invitation } = await invite();
+  const browser = createPersonBrowser(people, issuer);
+  const login = { sub: 'guest', claims: { groups: ['plans'], sid: 'sid-1' } };
+  expect(await browser.signIn(login, { invitation })).toBe('/dashboard/');
+  expect(await browser.signIn(login)).toBe('/dashboard/');
+  const session = dataOf<{ person: Id }>(await browser.api.get('/dashboard/api/session'));
+  return session.person.id;
+}
+
+/** The issuer ends sessions, which are found by its own ids. */
+async function logOutByIssuer(): Promise<void> {
+  for (const claims of [{ sid: 'sid-1' }, { sub: 'guest' }]) {
+    const token = await issuer.logoutToken(claims);
+    const body = new URLSearchParams({ logout_token: token });
+    const path = '/dashboard/api/oidc/back-channel-logout';
+    const answer = await fetch(people + path, { method: 'POST', body });
+    expect(answer.status).toBe(200);
+  }
 }
 
 /** Nothing of an erased message can be resent. */
@@ -129,6 +187,7 @@ async function callEveryOperation(): Promise<void> {
     id: known.messageId,
     cancellationId: dataOf<Id>(cancelled, 202).id,
     resendId: dataOf<Id>(resend, 202).id,
+    invitationId: (await invite()).id,
     since,
     until: inAnHour,
     disabled: false,
@@ -285,6 +344,8 @@ describe('The queries of the services', () => {
     await filterDeliveries();
     await filterAuditEvents();
     await actByFilters();
+    await signInInvited();
+    await logOutByIssuer();
     const body = { webhookId: known.webhookId, payload: {} };
     const key = { 'idempotency-key': 'plans' };
     for (let n = 0; n < 2; n += 1) dataOf(await api.post('/webhook-messages', body, key), 202);
@@ -311,7 +372,7 @@ describe('The queries of the services', () => {
     expect([...seen]).toEqual(
       expect.arrayContaining([
         ...['apiKeys', 'projects', 'apps', 'webhooks', 'messages', 'deliveries', 'resends'],
-        'signingKeys',
+        ...['signingKeys', 'people', 'peopleSettings', 'links'],
         'auditEvents',
         'stats',
       ]),

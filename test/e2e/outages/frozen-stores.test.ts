@@ -90,6 +90,8 @@ async function requestsToNew(): Promise<PlacedRequest[]> {
     resendId: 'rsnd_1',
     cancellationId: 'cncl_1',
     linkId: 'plnk_1',
+    personId: 'usr_1',
+    invitationId: 'inv_1',
   };
   const known = { ...ids, messageId, deliveryId, ...unknown, since, until };
   return everyRequest(posthorn.baseUrl, { ...known, url: receiver.url });

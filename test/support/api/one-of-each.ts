@@ -1,3 +1,4 @@
+import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { randomInt } from 'node:crypto';
 import { createResources } from './resources.ts';
 import { type ApiAnswer, type ApiClient } from './api-client.ts';
@@ -16,7 +17,9 @@ export type Ids = Record<
   | 'resendId'
   | 'cancellationId'
   | 'keyId'
-  | 'linkId',
+  | 'linkId'
+  | 'personId'
+  | 'invitationId',
   string
 >;
 
@@ -59,7 +62,9 @@ export async function createOneOfEach(
   const { id: keyId } = dataOf<{ id: string }>(key, 201);
   const { id: linkId } = await makePortalLink(api, appId, { capabilities: ['view'] });
   const made = { projectId, appId, webhookId, messageId, deliveryId, resendId };
-  return { ...made, cancellationId, keyId, linkId };
+  // Nobody signs in without an issuer: a person and an invitation of every company are unknown.
+  const unknown = { personId: systemIds('usr'), invitationId: systemIds('inv') };
+  return { ...made, cancellationId, keyId, linkId, ...unknown };
 }
 
 /**

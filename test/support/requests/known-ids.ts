@@ -4,7 +4,7 @@ import { createResources, type Resources } from '../api/resources.ts';
 import { makePortalLink } from '../api/session-client.ts';
 import { dataOf } from '../api/expect-answers.ts';
 
-const DISPOSABLE = 100;
+export const DISPOSABLE = 100;
 /** Four kinds are made side by side. With all 400 requests at once, a machine with little time to spare answers 503. */
 const AT_ONCE = 5;
 
@@ -15,18 +15,30 @@ interface Places {
   badUrl: string;
 }
 
+/** The ids of people, whom no request of the API makes. */
+interface KnownPeople {
+  own: string[];
+  foreign: string[];
+}
+
 /** Creates resources in every status for the company of `api`, and some of another company. */
 export async function createKnownIds(
   api: ApiClient,
   otherApi: ApiClient,
   places: Places,
+  people: KnownPeople,
 ): Promise<KnownIds> {
   const [own, foreign, disposable] = await Promise.all([
     makeIds(api, places),
     makeIds(otherApi, places),
     makeDisposable(api, places),
   ]);
-  return { own, foreign, disposable };
+  const [kept = '', ...removed] = people.own;
+  return {
+    own: { ...own, personId: [kept] },
+    foreign: { ...foreign, personId: people.foreign },
+    disposable: { ...disposable, personId: removed },
+  };
 }
 
 /** Creates one resource of each kind, with deliveries that are delivered, exhausted and cancelled. */
@@ -58,6 +70,8 @@ async function makeIds(api: ApiClient, { goodUrl, badUrl }: Places): Promise<Ids
     cancellationId: [await startCancellation(api, app.id)],
     keyId: [await makeKey(api)],
     linkId: [await makeLink(api, app.id)],
+    personId: [],
+    invitationId: [await invite(api)],
   };
 }
 
@@ -81,6 +95,11 @@ async function makeLink(api: ApiClient, appId: string): Promise<string> {
   return (await makePortalLink(api, appId, { capabilities: ['view'] })).id;
 }
 
+async function invite(api: ApiClient): Promise<string> {
+  const answer = await api.post('/api/v1/invitations', { role: 'viewer' });
+  return dataOf<{ id: string }>(answer, 201).id;
+}
+
 async function makeDisposable(api: ApiClient, { goodUrl }: Places): Promise<Ids> {
   const make = createResources(api);
   const app = await make.app();
@@ -91,12 +110,13 @@ async function makeDisposable(api: ApiClient, { goodUrl }: Places): Promise<Ids>
     }
     return made;
   };
-  const [projects, apps, webhooks, keyId, linkId] = await Promise.all([
+  const [projects, apps, webhooks, keyId, linkId, invitationId] = await Promise.all([
     each(({ project }) => project()),
     each((resources) => resources.app()),
     each(({ webhook }) => webhook({ appId: app.id, url: goodUrl })),
     each(() => makeKey(api)),
     each(() => makeLink(api, app.id)),
+    each(() => invite(api)),
   ]);
   const held = await make.webhook({ appId: app.id, url: goodUrl });
   dataOf(await api.post(`/api/v1/webhooks/${held.id}/hold`, {}));
@@ -109,6 +129,8 @@ async function makeDisposable(api: ApiClient, { goodUrl }: Places): Promise<Ids>
     webhookId: idsOf(webhooks),
     keyId,
     linkId,
+    personId: [],
+    invitationId,
     // One is enough: it can be erased again and again.
     messageId: [(await make.message({ appId: app.id })).id],
     deliveryId: waiting.flatMap(({ deliveries }) => deliveries.map(({ id }) => id)),
@@ -128,6 +150,8 @@ const ID_FIELDS = {
   cancellationId: 'cncl',
   keyId: 'key',
   linkId: 'plnk',
+  personId: 'usr',
+  invitationId: 'inv',
 } as const;
 
 type IdField = keyof typeof ID_FIELDS;
