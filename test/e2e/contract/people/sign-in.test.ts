@@ -1,5 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { aTime, anId, dataOf } from '../../../support/api/expect-answers.ts';
+import {
+  aTime,
+  anId,
+  dataOf,
+  expectDeleted,
+  expectFailure,
+} from '../../../support/api/expect-answers.ts';
+import { createApiClient } from '../../../support/api/api-client.ts';
+import { makeSignInLink } from '../../../support/process/companies.ts';
+import { joinWithGateway, type OwnGateway } from '../../../support/process/shared-posthorn.ts';
+import { insertPeople } from '../../../support/stores/insert-people.ts';
 import { readAuditEvents } from '../../../support/api/audit-events.ts';
 import { SESSION } from '../../../support/api/session-client.ts';
 import {
@@ -52,5 +62,60 @@ describe('People who sign in at the issuer', () => {
         outcome: 'done',
       },
     ]);
+  });
+
+  it('are known to one table of sign-ins and of requests to the issuer', async () => {
+    const metrics = await (await fetch(`${posthorn.gateway.opsUrl}/metrics`)).text();
+    expect(metrics).toMatch(/posthorn_sign_ins_total\{way="issuer",result="done"\} [1-9]/);
+    for (const request of ['discovery', 'token', 'keys']) {
+      const count = `posthorn_issuer_requests_total\\{request="${request}",result="done"\\} [1-9]`;
+      expect(metrics).toMatch(new RegExp(count));
+    }
+  });
+
+  it('are the only ones with OIDC_ONLY, but for links of operators', async () => {
+    const only = await posthorn.startAnother({ OIDC_ONLY: 'true' });
+    const { api } = only.browser();
+    expect(dataOf(await api.get('/dashboard/api/sign-in'))).toMatchObject({ apiKey: false });
+    const byKey = await api.post(SESSION, { apiKey: posthorn.apiKey });
+    expectFailure(byKey, 403, 'sign_in_by_key_off');
+    dataOf(await api.post(SESSION, { link: await makeSignInLink(posthorn) }));
+    const keyed = createApiClient(only.baseUrl, posthorn.apiKey);
+    dataOf(await keyed.get('/api/v1/me'));
+  });
+});
+
+describe('A gateway without an issuer', () => {
+  let alone: OwnGateway;
+
+  beforeAll(async () => {
+    alone = await joinWithGateway('contract', { REDIS_PREFIX: 'tnoissuer:' });
+  }, 120_000);
+
+  afterAll(() => alone.stop());
+
+  it('has keys and links only, and no people', async () => {
+    const nobody = createApiClient(alone.baseUrl, null);
+    const offers = { oidc: null, apiKey: true, refused: null };
+    expect(dataOf(await nobody.get('/dashboard/api/sign-in'))).toEqual(offers);
+    const missing = [
+      await nobody.post('/dashboard/api/oidc', {}),
+      await nobody.get('/dashboard/api/oidc/callback?code=1&state=2'),
+      await nobody.post('/dashboard/api/oidc/back-channel-logout', {}),
+      await alone.api.get('/api/v1/people'),
+      await alone.api.get('/api/v1/people/usr_1'),
+      await alone.api.put('/api/v1/people-settings', { groups: [] }),
+      await alone.api.post('/api/v1/invitations', { role: 'viewer' }),
+    ];
+    for (const answer of missing) expectFailure(answer, 404, 'route_not_found');
+    dataOf(await nobody.post(SESSION, { apiKey: alone.apiKey }));
+  });
+
+  it('shows and removes people who could sign in before', async () => {
+    const [id = ''] = await insertPeople(alone.env.MONGODB_URL, alone.companyId, 1);
+    const people = dataOf(await alone.api.get('/api/v1/people'));
+    expect(people).toMatchObject([{ id, role: 'viewer', source: 'invitation' }]);
+    expectDeleted(await alone.api.delete(`/api/v1/people/${id}`));
+    expectFailure(await alone.api.get('/api/v1/people'), 404, 'route_not_found');
   });
 });
