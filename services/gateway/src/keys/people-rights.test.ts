@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { type Role, ROLES, scopesOfRole } from '@posthorn/domain/people.ts';
 import { routeTable } from '../../../../test/support/api/route-table.ts';
-import { ApiError } from '../api-error.ts';
+import type { ApiError } from '../api-error.ts';
 import { assertAllowed } from './rights.ts';
 
 const allowedTo = (role: Role): string[] =>
