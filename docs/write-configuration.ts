@@ -59,6 +59,7 @@ const LOCAL_STACK = [
     '`9101`',
     'Management port of the gateway; dispatcher, retry and ingest get the next three ports',
   ],
+  ['ISSUER_PORT', '`9180`', 'Port of the issuer of `npm start -- --people`'],
   [
     'POSTHORN_CACHE_DIR',
     '`~/.cache/posthorn`',

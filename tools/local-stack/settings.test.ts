@@ -3,11 +3,12 @@ import { readPort, readSettings, readMode } from './settings.ts';
 
 describe('the settings of the local stack', () => {
   test('have a default for every variable', () => {
-    const { mode, gatewayPort, opsPort, backingPorts } = readSettings({});
-    expect({ mode, gatewayPort, opsPort }).toEqual({
+    const { mode, gatewayPort, opsPort, issuerPort, backingPorts } = readSettings({});
+    expect({ mode, gatewayPort, opsPort, issuerPort }).toEqual({
       mode: undefined,
       gatewayPort: 8080,
       opsPort: 9101,
+      issuerPort: 9180,
     });
     expect(backingPorts).toEqual({
       kafka: 19_092,

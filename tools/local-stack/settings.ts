@@ -25,6 +25,8 @@ export interface Settings {
   host: string;
   gatewayPort: number;
   opsPort: number;
+  /** Of the issuer of `npm start -- --people`. */
+  issuerPort: number;
 }
 
 type Env = NodeJS.ProcessEnv;
@@ -44,6 +46,7 @@ export function readSettings(env: Env): Settings {
     host: setOr(env, 'HOST', '127.0.0.1'),
     gatewayPort: readPort(env, 'PORT', 8_080),
     opsPort: readPort(env, 'OPS_PORT', 9_101),
+    issuerPort: readPort(env, 'ISSUER_PORT', 9_180),
   };
 }
 

@@ -75,7 +75,8 @@ export async function createSignInLink(
   return url;
 }
 
-async function runAdmin(
+/** Runs a command of the admin program with `--json`, and returns what it prints. */
+export async function runAdmin(
   words: string[],
   addresses: Addresses,
   children: Children,

@@ -70,6 +70,8 @@ interface ServiceProcesses {
   services: readonly ServiceName[];
   /** 1 for the first process of a service; a further one needs other ports. */
   number: number;
+  /** Settings of these processes, over those of the user. */
+  env?: Readonly<Record<string, string>>;
 }
 
 const FIRST: ServiceProcesses = { services: ALL_SERVICES, number: 1 };
@@ -84,18 +86,18 @@ export async function startServices(
   settings: Settings,
   addresses: Addresses,
   children: Children,
-  { services, number }: ServiceProcesses = FIRST,
+  { services, number, env = {} }: ServiceProcesses = FIRST,
 ): Promise<void> {
   const starting = services.map((service) => {
     const name = processNameOf(service, number);
-    return startService(service, { ...settings, name }, addresses, children);
+    return startService(service, { ...settings, name, env }, addresses, children);
   });
   await Promise.all(starting);
 }
 
 async function startService(
   service: ServiceName,
-  settings: Settings & { name: string },
+  settings: Settings & { name: string; env: Readonly<Record<string, string>> },
   addresses: Addresses,
   children: Children,
 ): Promise<void> {
@@ -107,6 +109,7 @@ async function startService(
     args: [...NODE_FLAGS, entryOf(service)],
     env: {
       ...programEnv(addresses),
+      ...settings.env,
       HOST: settings.host,
       PORT: String(settings.gatewayPort),
       OPS_PORT: String(opsPort),

@@ -24,7 +24,10 @@ export async function startStores(stack: Stack): Promise<Addresses> {
 }
 
 /** Checks all ports of the stack before anything starts. Throws with a list of all that are in use. */
-export async function requireStackPorts(settings: Settings): Promise<void> {
+export async function requireStackPorts(
+  settings: Settings,
+  others: readonly NeededPort[] = [],
+): Promise<void> {
   const gateway = { port: settings.gatewayPort, use: 'the gateway', variable: 'PORT' };
   const ops = ALL_SERVICES.map((name): NeededPort => ({
     port: opsPortOf(name, settings.opsPort),
@@ -32,7 +35,7 @@ export async function requireStackPorts(settings: Settings): Promise<void> {
     variable: 'OPS_PORT (the first of four)',
   }));
   const backing = backingPortsOf(namesToStart(settings.given), settings.backingPorts);
-  await requireFreePorts([gateway, ...ops, ...backing]);
+  await requireFreePorts([gateway, ...ops, ...backing, ...others]);
 }
 
 const ROOT = join(import.meta.dirname, '../../..');
