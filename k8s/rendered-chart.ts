@@ -25,6 +25,7 @@ ingress:
 canary: { enabled: true }
 operatorWebhook: { enabled: true }
 egressProxy: { enabled: true }
+oidc: { enabled: true, cidrs: [203.0.113.40/32] }
 strimzi: { enabled: true }
 `;
 
@@ -35,6 +36,7 @@ const COMPONENTS = new Map([
   ['egress-proxy', 'egress-proxy/network-policy'],
   ['http-route', 'http-route/http-route'],
   ['ingress', 'ingress/ingress'],
+  ['oidc', 'oidc/network-policy'],
   ['operator-webhook', 'operator-webhook/network-policy'],
   ['pod-monitor', 'monitoring/pod-monitor'],
   ['prometheus-rule', 'monitoring/prometheus-rule'],

@@ -148,6 +148,7 @@ describe('the policy of k8s/components/canary [security]', () => {
 describe.each([
   ['operator-webhook', 'retry'],
   ['egress-proxy', 'dispatcher'],
+  ['oidc', 'gateway'],
 ])('the policy of k8s/components/%s [security]', (component, process) => {
   const spec = specOf(find(readComponent(component), component, 'NetworkPolicy'));
 

@@ -36,7 +36,7 @@ const OTHER_OVERLAY = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: posthorn
 resources: [K8S/base]
-components: [K8S/components/ingress, K8S/components/autoscaling, K8S/components/monitoring, K8S/components/canary, K8S/components/operator-webhook, K8S/components/egress-proxy]
+components: [K8S/components/ingress, K8S/components/autoscaling, K8S/components/monitoring, K8S/components/canary, K8S/components/operator-webhook, K8S/components/egress-proxy, K8S/components/oidc]
 images:
   - { name: posthorn, newName: other.example.com/team/posthorn, digest: DIGEST }
 configMapGenerator:
@@ -54,6 +54,9 @@ patches:
   - target: { kind: NetworkPolicy, name: posthorn-operator-webhook }
     patch: |
       - { op: replace, path: /spec/egress/0/to/0/ipBlock/cidr, value: 8.8.8.8/32 }
+  - target: { kind: NetworkPolicy, name: posthorn-oidc }
+    patch: |
+      - { op: replace, path: /spec/egress/0/to/0/ipBlock/cidr, value: 8.8.8.8/32 }
 `;
 
 const OTHER_VALUES = `image: { repository: other.example.com/team/posthorn, digest: 'DIGEST' }
@@ -65,6 +68,7 @@ monitoring: { enabled: true }
 autoscaling: { enabled: true, dispatcher: { maxReplicas: 24 }, retry: { maxReplicas: 24 } }
 canary: { enabled: true, gatewayCidrs: [8.8.8.8/32, 8.8.4.4/32] }
 operatorWebhook: { enabled: true, cidrs: [8.8.8.8/32] }
+oidc: { enabled: true, cidrs: [8.8.8.8/32] }
 egressProxy: { enabled: true }
 settings:
   KAFKA_BROKERS: a:9092,b:9092
