@@ -14,45 +14,51 @@ describe('what to do next', () => {
 
   it('is the id to check for what is not found, and for nothing else', () => {
     const found = CODES.filter(([code, status]) =>
-      /the id\b/.test(nextStepOf(code, status, false)),
+      /the id\b/.test(nextStepOf(code, status, 'key')),
     );
     expect(found).toEqual([['not_found', 404]]);
   });
 
   it('tells wrong keys from too many requests', () => {
-    expect(nextStepOf('too_many_wrong_keys', 429, false)).toContain('check the key');
-    expect(nextStepOf('rate_limited', 429, false)).not.toContain('key');
+    expect(nextStepOf('too_many_wrong_keys', 429, 'key')).toContain('check the key');
+    expect(nextStepOf('rate_limited', 429, 'key')).not.toContain('key');
   });
 
   it('is another link for one that does not open', () => {
     for (const code of ['link_unknown', 'link_used', 'link_expired', 'link_revoked']) {
-      expect(nextStepOf(code, 410, false)).toContain('makes a new one');
+      expect(nextStepOf(code, 410, 'key')).toContain('makes a new one');
     }
   });
 
   it.each(CODES)(
     'names nothing that a visitor of the portal does not know for %s',
     (code, status) => {
-      expect(nextStepOf(code, status, true)).not.toMatch(UNKNOWN_TO_VISITORS);
+      expect(nextStepOf(code, status, 'visitor')).not.toMatch(UNKNOWN_TO_VISITORS);
     },
   );
 
   it('names none of that for an answer without a known code either', () => {
     for (const status of [418, 502, 503]) {
-      expect(nextStepOf('unknown_answer', status, true)).not.toMatch(UNKNOWN_TO_VISITORS);
+      expect(nextStepOf('unknown_answer', status, 'visitor')).not.toMatch(UNKNOWN_TO_VISITORS);
     }
   });
 
   it('follows the status of an answer without a known code', () => {
-    expect(nextStepOf('unknown_answer', 503, false)).toContain('Try again');
-    expect(nextStepOf('unknown_answer', 502, false)).toContain('Tell the operator');
-    expect(nextStepOf('unknown_answer', 418, false)).toBe('');
+    expect(nextStepOf('unknown_answer', 503, 'key')).toContain('Try again');
+    expect(nextStepOf('unknown_answer', 502, 'key')).toContain('Tell the operator');
+    expect(nextStepOf('unknown_answer', 418, 'key')).toBe('');
   });
 });
 
 describe('the message of a failure in the portal', () => {
-  // No page of the portal rotates API keys or sends messages.
-  const notThere = ['key_of_link', 'idempotency_key_running', 'idempotency_key_reused'];
+  // No page of the portal rotates API keys, sends messages, or signs people in at an issuer.
+  const notThere = [
+    'key_of_link',
+    'idempotency_key_running',
+    'idempotency_key_reused',
+    'no_role',
+    'sign_in_by_key_off',
+  ];
   const there = Object.entries(ERROR_CODES).filter(([code]) => !notThere.includes(code));
 
   it.each(there)('names nothing that a visitor does not know for %s', (code, { message }) => {

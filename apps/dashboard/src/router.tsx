@@ -44,6 +44,15 @@ const signIn = createRoute({
   },
 });
 
+/** An invitation leads here; the entrance has taken it out of the address. */
+const invitation = createRoute({
+  ...child,
+  path: '/invitation',
+  beforeLoad: () => {
+    redirect({ to: '/', throw: true });
+  },
+});
+
 const start = createRoute({
   ...child,
   path: '/start',
@@ -162,6 +171,7 @@ const audit = createRoute({
 const tree = root.addChildren([
   overview,
   signIn,
+  invitation,
   start,
   projects,
   project,

@@ -1,8 +1,15 @@
-/** The words for a code; `inPortal` where a visitor, who has no API key and sees one app, needs others. */
+/**
+ * The words for a code; `inPortal` where a visitor, who has no API key and sees one app, needs others, `ofPerson` where somebody
+ * who signed in at the issuer does.
+ */
 interface Words {
   text: string;
   inPortal?: string;
+  ofPerson?: string;
 }
+
+/** Who reads them. */
+export type Reader = 'key' | 'person' | 'visitor';
 
 /** The message of the failure says what to do. */
 const NOTHING_MORE: Words = { text: '' };
@@ -31,6 +38,15 @@ const NEW_LINK = {
   inPortal: 'Open the webhooks from the site that gave you the link: it makes a new one.',
 };
 
+const ASK_ADMIN = {
+  text: 'Ask an admin of your company in Posthorn.',
+  inPortal: 'Ask the site that gave you the link.',
+};
+const SIGN_IN_AGAIN = {
+  text: 'Sign in again.',
+  inPortal: 'Open the webhooks again from the site that gave you the link.',
+};
+
 /** What to do about each failure of docs/decisions/0004-api-errors.md, behind its message. */
 const NEXT_STEPS = {
   invalid_request: NOTHING_MORE,
@@ -55,7 +71,32 @@ const NEXT_STEPS = {
   },
   insufficient_scope: {
     text: 'Sign in with an API key that has the scope.',
+    ofPerson: 'Your role does not include it. Ask an admin of your company in Posthorn.',
     inPortal: 'Ask the site that gave you the link for one that allows it.',
+  },
+  no_role: {
+    text: 'Ask an admin of your company in Posthorn to invite you, or to give one of your groups a role.',
+    inPortal: ASK_ADMIN.inPortal,
+  },
+  groups_unknown: {
+    text: 'Assign groups to the application, or use app roles and OIDC_GROUPS_CLAIM=roles. An invited person comes in all the same.',
+    inPortal: ASK_ADMIN.inPortal,
+  },
+  person_disabled: ASK_ADMIN,
+  role_by_group: { text: 'Change the groups of the person, or the role of the group.' },
+  sign_in_expired: SIGN_IN_AGAIN,
+  sign_in_refused: SIGN_IN_AGAIN,
+  sign_in_invalid: {
+    text: 'Sign in again. When it happens again, the log of the gateway has the reason.',
+    inPortal: SIGN_IN_AGAIN.inPortal,
+  },
+  sign_in_by_key_off: {
+    text: 'Sign in at the issuer, or with a one-time link of an operator.',
+    inPortal: SIGN_IN_AGAIN.inPortal,
+  },
+  sign_in_unavailable: {
+    text: 'Try again in some seconds. While the issuer is down, an operator makes a one-time link.',
+    inPortal: 'Try again in some seconds.',
   },
   not_found: GONE,
   route_not_found: OTHER_VERSION,
@@ -98,9 +139,17 @@ const NEXT_STEPS = {
 } satisfies Record<string, Words>;
 
 /** Returns what to do next about a failure; '' when there is nothing to say. */
-export function nextStepOf(code: string, status: number, isInPortal: boolean): string {
-  const { text, inPortal = text }: Words = hasWords(code) ? NEXT_STEPS[code] : byStatus(status);
-  return isInPortal ? inPortal : text;
+export function nextStepOf(code: string, status: number, reader: Reader): string {
+  const words: Words = hasWords(code) ? NEXT_STEPS[code] : byStatus(status);
+  const { text, inPortal = text, ofPerson = text } = words;
+  switch (reader) {
+    case 'key':
+      return text;
+    case 'person':
+      return ofPerson;
+    case 'visitor':
+      return inPortal;
+  }
 }
 
 export function hasWords(code: string): code is keyof typeof NEXT_STEPS {
@@ -111,6 +160,33 @@ export function hasWords(code: string): code is keyof typeof NEXT_STEPS {
 function byStatus(status: number): Words {
   if (status === 503) return WAIT_FOR_STORE;
   return status >= 500 ? TELL_OPERATOR : NOTHING_MORE;
+}
+
+/**
+ * Why a sign-in at the issuer began no session. The gateway leads back with a code alone: texts of an address could be those of
+ * anybody.
+ */
+const REFUSALS: Readonly<Record<string, string>> = {
+  no_role:
+    'You have no role in a company here: none of your groups has one, and nobody has invited you.',
+  groups_unknown:
+    'Your issuer did not send the whole list of your groups, so your role is not known.',
+  person_disabled: 'An admin has disabled your access.',
+  sign_in_expired: 'The sign-in took longer than ten minutes, or began in another browser.',
+  sign_in_refused: 'Your issuer did not sign you in.',
+  sign_in_invalid: 'The answer of your issuer could not be verified.',
+  sign_in_unavailable: 'Your issuer does not answer.',
+  company_suspended: 'The company is suspended.',
+  link_unknown: 'There is no such invitation.',
+  link_used: 'This invitation was used already.',
+  link_expired: 'This invitation has expired.',
+  link_revoked: 'This invitation was revoked.',
+  too_many_wrong_keys: 'There were too many wrong sign-ins from your address.',
+};
+
+/** Returns why a sign-in at the issuer began no session. */
+export function refusalMessageOf(code: string): string {
+  return Object.hasOwn(REFUSALS, code) ? (REFUSALS[code] ?? '') : 'The sign-in began no session.';
 }
 
 /** What the gateway says about API keys and companies, in words for visitors, who know neither. */

@@ -1,5 +1,5 @@
 import { PORTAL_COMPANY_ID } from './addresses.ts';
-import { portalMessageOf } from './failure-words.ts';
+import { portalMessageOf, refusalMessageOf } from './failure-words.ts';
 
 /** A call that the gateway refused, or that it did not answer. */
 export class ApiFailure extends Error {
@@ -36,6 +36,11 @@ export function failureOf(status: number, body: unknown): ApiFailure {
   if (isFailureBody(body)) return new ApiFailure(status, inShownWords(body));
   const message = `The gateway answered ${status} without saying why. Something between it and this page may have answered.`;
   return new ApiFailure(status, { code: 'unknown_answer', message });
+}
+
+/** Returns the failure of a sign-in at the issuer, from the code with which the gateway leads back. */
+export function refusalOf(code: string): ApiFailure {
+  return new ApiFailure(0, { code, message: refusalMessageOf(code) });
 }
 
 function inShownWords(body: FailureBody): FailureBody {

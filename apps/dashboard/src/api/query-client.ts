@@ -1,7 +1,8 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { showSession } from './client.ts';
 import { ApiFailure } from './failure.ts';
-import { type Session, sessionEndQuery, sessionQuery } from './session.ts';
+import { type SignedOut, signedOutQuery } from './issuer.ts';
+import { type Session, type SessionEnd, sessionEndQuery, sessionQuery } from './session.ts';
 
 const MOST_RETRIES = 2;
 
@@ -18,11 +19,21 @@ export function noticeEndOfSession(error: unknown): void {
 
 /** Goes on as whoever signed in, null for nobody, without anything that the session before has loaded. */
 export function changeSession(session: Session | null, why: ApiFailure | null = null): void {
+  const before = queryClient.getQueryData(sessionQuery.queryKey) ?? null;
+  const wasOfPerson = before !== null && before.person !== null;
   if (session === null) showSession(null);
   queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
   queryClient.getMutationCache().clear();
-  queryClient.setQueryData(sessionEndQuery.queryKey, why);
+  const end: SessionEnd | null = why === null ? null : { why, wasOfPerson };
+  queryClient.setQueryData(sessionEndQuery.queryKey, end);
+  queryClient.setQueryData(signedOutQuery.queryKey, null);
   queryClient.setQueryData(sessionQuery.queryKey, session);
+}
+
+/** Shows that a person has signed out, with the ways on from there. */
+export function showSignedOut(signedOut: SignedOut): void {
+  changeSession(null);
+  queryClient.setQueryData(signedOutQuery.queryKey, signedOut);
 }
 
 export const queryClient: QueryClient = new QueryClient({

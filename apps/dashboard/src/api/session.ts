@@ -1,10 +1,14 @@
 import { queryOptions, skipToken } from '@tanstack/react-query';
 import { DASHBOARD_PATH, PORTAL_COMPANY_ID } from './addresses.ts';
+import { arrival } from './arrival.ts';
 import { type Schemas, sessionHeaders, showSession } from './client.ts';
 import { ApiFailure, failureOf } from './failure.ts';
 
 export type Scope = Schemas['ApiKey']['scopes'][number];
 export type Capability = Schemas['CreatePortalLink']['capabilities'][number];
+
+/** The rights of a person in a company (docs/people.md). */
+export type Role = Schemas['Role'];
 
 export interface PortalTheme {
   name?: string;
@@ -23,16 +27,30 @@ export interface Session {
     capabilities: readonly Capability[];
     theme: PortalTheme;
   } | null;
+  /** Who signed in at the issuer; null with a key or a link. */
+  person: { id: string; name: string | null; role: Role } | null;
+  /** The companies that are open to this person, in the order in which they are offered; null with a key or a link. */
+  companies: readonly { id: string; name: string; role: Role }[] | null;
 }
 
 /** The company of a key is known; naming it too guards against the wrong key. */
 export type Credentials = { apiKey: string; companyId?: string } | { link: string };
 
+/** Another company of the person who is signed in. */
+interface Change {
+  companyId: string;
+}
+
 const ADDRESS = `${DASHBOARD_PATH}api/${PORTAL_COMPANY_ID === null ? '' : 'portal-'}session`;
 
 /** Throws ApiFailure when the gateway refuses the credentials. */
 export async function signIn(credentials: Credentials): Promise<Session> {
-  return call('POST', credentials);
+  return call(credentials);
+}
+
+/** Goes on in another company of the same person. Throws ApiFailure when it is not open to them any more. */
+export async function enterCompany(companyId: string): Promise<Session> {
+  return call({ companyId });
 }
 
 export async function signOut(): Promise<void> {
@@ -53,16 +71,8 @@ async function assertCookieKept(begun: Session): Promise<void> {
   if (found === null) throw COOKIE_REFUSED;
 }
 
-/** Single-use, so it is taken out of the address before anybody can copy it, and used once. */
-let link = takeLinkFromAddress();
-
-function takeLinkFromAddress(): string | null {
-  const token = location.hash.slice(1);
-  const isEntrance = PORTAL_COMPANY_ID !== null || location.pathname.endsWith('/sign-in');
-  if (!isEntrance || token === '') return null;
-  history.replaceState(null, '', location.pathname + location.search);
-  return token;
-}
+/** Used once. */
+let { link } = arrival;
 
 /** The session of this browser; the data are null when it has none. */
 export const sessionQuery = queryOptions({
@@ -94,8 +104,14 @@ export const heldSessionQuery = queryOptions({
   },
 });
 
-/** Why the session before has ended; null while there was none, and after signing out. */
-export const sessionEndQuery = queryOptions<ApiFailure | null>({
+/** How the session before has ended. */
+export interface SessionEnd {
+  why: ApiFailure;
+  wasOfPerson: boolean;
+}
+
+/** Null while there was no session, and after signing out. */
+export const sessionEndQuery = queryOptions<SessionEnd | null>({
   queryKey: ['session', 'end'],
   queryFn: skipToken,
   initialData: null,
@@ -110,20 +126,25 @@ async function findSession(): Promise<Session | null> {
   return readSession(response, body);
 }
 
-async function call(method: string, credentials: Credentials): Promise<Session> {
+async function call(credentials: Credentials | Change): Promise<Session> {
   const response = await fetch(ADDRESS, {
-    method,
+    method: 'POST',
     headers: { ...sessionHeaders(), 'Content-Type': 'application/json' },
     body: JSON.stringify(credentials),
   });
   return readSession(response, await bodyOf(response));
 }
 
-const bodyOf = (response: Response): Promise<unknown> => response.json().catch(() => null);
+export const bodyOf = (response: Response): Promise<unknown> => response.json().catch(() => null);
+
+const NO_PERSON = { person: null, companies: null };
+/** That of a gateway of an older version, during an upgrade. */
+type OlderSession = Omit<Session, keyof typeof NO_PERSON>;
 
 function readSession(response: Response, body: unknown): Session {
   if (!response.ok || body === null) throw failureOf(response.status, body);
-  const { data } = body as { data: Session };
+  const { data: found } = body as { data: Session | OlderSession };
+  const data = { ...NO_PERSON, ...found };
   showSession(data.kind === 'portal' ? data.key.id : data.company.id);
   return data;
 }

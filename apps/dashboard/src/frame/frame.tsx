@@ -21,16 +21,19 @@ import { version } from '../../package.json';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
 import { toFailure } from '../api/failure.ts';
 import { type LiveState, useLiveState } from '../api/live.ts';
-import { changeSession } from '../api/query-client.ts';
+import { leave, type SignedOut } from '../api/issuer.ts';
+import { changeSession, showSignedOut } from '../api/query-client.ts';
 import { curlOf, useRecordedCalls } from '../api/recorded-calls.ts';
 import { signOut } from '../api/session.ts';
 import { MenuIcon, MoonIcon, SunIcon } from '../parts/icons.tsx';
 import { Page } from '../parts/page.tsx';
 import { Failed } from '../parts/states.tsx';
 import { CodeBlock } from '../parts/values.tsx';
-import { accessTo, rightsOf } from '../session/rights.ts';
-import { useSession } from '../session/session-context.ts';
+import { accessTo } from '../session/rights.ts';
+import { useHasIssuer, useSession } from '../session/session-context.ts';
+import { RenewalOffer } from './renewal-offer.tsx';
 import { SearchBox } from './search-box.tsx';
+import { WhoAndWhere } from './who-and-where.tsx';
 import styles from './frame.module.css';
 
 /** What is around every page: navigation, search, the API calls that the page is made of. */
@@ -67,14 +70,9 @@ export function Frame() {
         <SearchBox />
         <Settings />
       </header>
-      <div className={styles.sidebar} data-open={isMenuOpen}>
-        <Navigation />
-        <footer className={styles.foot}>
-          <LiveNote />
-          <Version />
-        </footer>
-      </div>
+      <Sidebar isOpen={isMenuOpen} />
       <main className={styles.main} ref={main} tabIndex={-1}>
+        <RenewalOffer />
         <AllowedPage />
         <CallsPanel />
       </main>
@@ -82,12 +80,29 @@ export function Frame() {
   );
 }
 
+/** `isOpen`: on narrow screens, which show it only then. */
+function Sidebar({ isOpen }: { isOpen: boolean }) {
+  return (
+    <div className={styles.sidebar} data-open={isOpen}>
+      <div>
+        <WhoAndWhere />
+        <Navigation />
+      </div>
+      <footer className={styles.foot}>
+        <LiveNote />
+        <Version />
+      </footer>
+    </div>
+  );
+}
+
 /** The page that the address names, unless the rights of the session exclude it. */
 function AllowedPage() {
   const session = useSession();
+  const hasIssuer = useHasIssuer();
   const page = useMatches({ select: (matches) => matches.at(-1)?.routeId });
   if (page === undefined || page === rootRouteId) return <Outlet />;
-  const access = accessTo(page, session.kind, rightsOf(session));
+  const access = accessTo(page, session, hasIssuer);
   if (access.kind === 'missing') return <PageMissing />;
   if (access.kind === 'denied') return <PageDenied why={access.why} />;
   return <Outlet />;
@@ -159,14 +174,14 @@ const GROUPS = [
 /** Only the pages that this session may see. */
 function Navigation() {
   const session = useSession();
-  const rights = rightsOf(session);
+  const hasIssuer = useHasIssuer();
   return (
     <nav aria-label="Pages">
       {GROUPS.map(({ name, places }) => (
         <Places
           key={name}
           name={name}
-          places={places.filter(({ to }) => accessTo(to, session.kind, rights).kind === 'allowed')}
+          places={places.filter(({ to }) => accessTo(to, session, hasIssuer).kind === 'allowed')}
         />
       ))}
     </nav>
@@ -229,10 +244,16 @@ function Settings() {
 }
 
 function SignOut() {
+  const { person } = useSession();
   const mutation = useMutation({
-    mutationFn: signOut,
-    onSuccess: () => {
-      changeSession(null);
+    mutationFn: async (): Promise<SignedOut | null> => {
+      if (person !== null) return leave(false);
+      await signOut();
+      return null;
+    },
+    onSuccess: (signedOut) => {
+      if (signedOut === null) changeSession(null);
+      else showSignedOut(signedOut);
     },
   });
   return (

@@ -1,6 +1,6 @@
 import { NativeSelect, Text } from '@mantine/core';
 import { infiniteQueryOptions, useInfiniteQuery } from '@tanstack/react-query';
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import { useKeyName } from '../api/api-keys.ts';
 import { answerOf, api, given, type Schemas } from '../api/client.ts';
 import { ACTION_WORDS, AUDIT_ACTIONS, webhookWords } from '../api/words.ts';
@@ -93,6 +93,8 @@ const TARGET_WORDS: Record<AuditEvent['target']['kind'], string> = {
   apiKey: 'API key',
   signingKey: 'signing key',
   portalLink: 'portal link',
+  person: 'person',
+  invitation: 'invitation',
   project: 'project',
   app: 'app',
   webhook: 'webhook',
@@ -161,7 +163,26 @@ function Actor({ actor }: { actor: AuditEvent['actor'] }) {
           a portal link <Copyable text={actor.linkId} name="portal link id" />
         </>
       );
+    case 'person':
+      return <PersonActor actor={actor} />;
   }
+}
+
+type PersonWho = Extract<AuditEvent['actor'], { kind: 'person' }>;
+
+/** The name is the one that the person had then. It leads to everything that they did. */
+function PersonActor({ actor: { personId, name } }: { actor: PersonWho }) {
+  const shown = name ?? personId;
+  return (
+    <Link
+      from="/audit"
+      to="/audit"
+      search={(before) => ({ ...before, actor: personId })}
+      aria-label={`Show only what ${shown} did`}
+    >
+      <Cut text={shown} />
+    </Link>
+  );
 }
 
 const ACTIONS = [
@@ -191,7 +212,7 @@ function AuditFilters() {
       />
       <FilterInput
         label="Who"
-        placeholder="key_…, plnk_…, admin, system"
+        placeholder="usr_…, key_…, plnk_…, admin, system"
         value={filter.actor}
         set={set('actor')}
       />
@@ -211,7 +232,7 @@ type AuditEvent = Schemas['AuditEvent'];
 
 interface AuditFilter {
   action?: AuditEvent['action'] | undefined;
-  /** The id of a key or a portal link, `admin` or `system`. */
+  /** The id of a person, a key or a portal link, `admin` or `system`. */
   actor?: string | undefined;
   targetId?: string | undefined;
   since?: string | undefined;

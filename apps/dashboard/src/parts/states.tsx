@@ -1,9 +1,10 @@
 import { Alert, Button, Group, Loader, Text, Title } from '@mantine/core';
-import type { UseInfiniteQueryResult, UseQueryResult } from '@tanstack/react-query';
+import { type UseInfiniteQueryResult, useQuery, type UseQueryResult } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
-import { nextStepOf } from '../api/failure-words.ts';
+import { nextStepOf, type Reader } from '../api/failure-words.ts';
 import { type ApiFailure, type Problem, toFailure } from '../api/failure.ts';
+import { sessionQuery } from '../api/session.ts';
 import { Copyable } from './values.tsx';
 import styles from './parts.module.css';
 
@@ -34,20 +35,24 @@ export function Loading({ what }: { what: string }) {
 export function Failed({
   error,
   what,
+  next,
   retry,
   isAtField = () => false,
 }: {
   error: unknown;
   what: string;
+  /** The next step, where the words for the code do not fit. */
+  next?: ReactNode;
   retry?: () => void;
   /** Whether a field of the page says this problem itself. */
   isAtField?: (problem: Problem) => boolean;
 }) {
   const failure = toFailure(error);
+  const reader = useReader();
   return (
     <Alert color="red" variant="light" title={`Could not ${what}`} role="alert">
       <Problems failure={failure} isAtField={isAtField} />
-      <Text size="sm">{nextStepOf(failure.code, failure.status, PORTAL_COMPANY_ID !== null)}</Text>
+      <Text size="sm">{next ?? nextStepOf(failure.code, failure.status, reader)}</Text>
       <Group gap="xs" mt="xs">
         {retry && (
           <Button size="xs" variant="default" onClick={retry}>
@@ -61,6 +66,13 @@ export function Failed({
       </Group>
     </Alert>
   );
+}
+
+/** Failures are shown to people without a session too. */
+function useReader(): Reader {
+  const { data: session } = useQuery({ ...sessionQuery, enabled: false });
+  if (PORTAL_COMPANY_ID !== null) return 'visitor';
+  return (session?.person ?? null) === null ? 'key' : 'person';
 }
 
 interface ProblemsProps {

@@ -2,13 +2,16 @@ import { Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect } from 'react';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
+import { arrival } from '../api/arrival.ts';
 import { toFailure } from '../api/failure.ts';
+import { offersQuery, signedOutQuery } from '../api/issuer.ts';
 import { followLive } from '../api/live.ts';
 import { type Session, sessionEndQuery, sessionQuery } from '../api/session.ts';
 import { Loading } from '../parts/states.tsx';
 import { usePortalTheme } from '../theme/theme.ts';
 import { SessionContext } from './session-context.ts';
 import { SignIn } from './sign-in.tsx';
+import { SignedOutPage } from './signed-out.tsx';
 import styles from './session.module.css';
 
 interface EntranceProps {
@@ -21,14 +24,19 @@ interface EntranceProps {
 export function Entrance({ pages, onShown }: EntranceProps) {
   const { data: session, error, isPending, refetch } = useQuery(sessionQuery);
   const { data: end = null } = useQuery(sessionEndQuery);
+  const { data: signedOut = null } = useQuery(signedOutQuery);
+  // Beside the session: without one, the sign-in page needs it at once.
+  useQuery({ ...offersQuery, enabled: PORTAL_COMPANY_ID === null });
   usePortalTheme(session?.portal?.theme ?? null);
   if (isPending) return <Loading what="the gateway" />;
-  if (session) return <Pages session={session} pages={pages} onShown={onShown} />;
-  return PORTAL_COMPANY_ID === null ? (
-    <SignIn error={error} end={end} onContinue={() => void refetch()} />
-  ) : (
-    <PortalClosed error={error ?? end} />
-  );
+  // An invitation is for whoever signs in with it, which may be somebody else.
+  if (session && arrival.invitation === null) {
+    // Of another session nothing is kept, also not the stream of live attempts.
+    return <Pages key={session.key.id} session={session} pages={pages} onShown={onShown} />;
+  }
+  if (PORTAL_COMPANY_ID !== null) return <PortalClosed error={error ?? end?.why ?? null} />;
+  if (signedOut !== null) return <SignedOutPage signedOut={signedOut} />;
+  return <SignIn error={error} end={end} onContinue={() => void refetch()} />;
 }
 
 function Pages({ session, pages, onShown }: EntranceProps & { session: Session }) {

@@ -1,4 +1,4 @@
-import type { Capability, Scope, Session } from '../api/session.ts';
+import type { Capability, Role, Scope, Session } from '../api/session.ts';
 
 /** What this session may do. What it may not do is not offered; the gateway refuses it all the same. */
 export interface Rights {
@@ -17,10 +17,12 @@ export interface Rights {
   canManageProjects: boolean;
   canReadAudit: boolean;
   canMakePortalLinks: boolean;
+  /** Invite, change and remove people, and give roles to groups. */
+  canManagePeople: boolean;
 }
 
-/** Returns the rights of a session, from the scopes of its key or the capabilities of its portal link. */
-export function rightsOf({ kind, key, portal }: Session): Rights {
+/** Returns the rights of a session, from its role, the scopes of its key or the capabilities of its portal link. */
+export function rightsOf({ kind, key, portal, person }: Session): Rights {
   if (kind === 'portal') return portalRights(portal?.capabilities ?? []);
   const has = (scope: Scope): boolean => key.scopes.includes(scope) || key.scopes.includes('admin');
   const isOfCompany = key.appId === null;
@@ -29,7 +31,8 @@ export function rightsOf({ kind, key, portal }: Session): Rights {
     canSeeSecrets: has('webhooks:write'),
     canResend: has('messages:write'),
     canControl: has('messages:write'),
-    canHold: has('webhooks:write'),
+    // The role may hold, and the scope that holds would show secrets (docs/contract.md C24).
+    canHold: has('webhooks:write') || person?.role === 'support',
     canErase: has('messages:write'),
     canTest: has('messages:write'),
     canSend: has('messages:write'),
@@ -37,6 +40,7 @@ export function rightsOf({ kind, key, portal }: Session): Rights {
     canManageProjects: has('webhooks:write') && isOfCompany,
     canReadAudit: has('admin'),
     canMakePortalLinks: has('webhooks:write'),
+    canManagePeople: has('admin') && isOfCompany,
   };
 }
 
@@ -54,6 +58,7 @@ function portalRights(capabilities: readonly Capability[]): Rights {
     canManageProjects: false,
     canReadAudit: false,
     canMakePortalLinks: false,
+    canManagePeople: false,
   };
 }
 
@@ -61,11 +66,14 @@ interface PageRule {
   isInPortal: boolean;
   /** Without one, the gateway alone decides: it answers or refuses what the page reads. */
   needs?: Need;
+  /** Only where people sign in at an issuer. */
+  isOfIssuer?: boolean;
 }
 
-/** A right, and how one gets it: as a scope of an API key, or as a capability of a link to the portal. */
+/** A right, and how one gets it: by a role, as a scope of an API key, or as a capability of a link to the portal. */
 interface Need {
   right: keyof Rights;
+  role: Role;
   scope: Scope;
   capability?: Capability;
 }
@@ -77,6 +85,7 @@ const DASHBOARD_ONLY: PageRule = { isInPortal: false };
 const PAGES = {
   '/': DASHBOARD_ONLY,
   '/sign-in': EVERYWHERE,
+  '/invitation': DASHBOARD_ONLY,
   '/start': DASHBOARD_ONLY,
   '/projects': DASHBOARD_ONLY,
   '/projects/$projectId': DASHBOARD_ONLY,
@@ -84,13 +93,18 @@ const PAGES = {
   '/webhooks': EVERYWHERE,
   '/webhooks/new': {
     isInPortal: true,
-    needs: { right: 'canManageWebhooks', scope: 'webhooks:write', capability: 'manage' },
+    needs: {
+      right: 'canManageWebhooks',
+      role: 'admin',
+      scope: 'webhooks:write',
+      capability: 'manage',
+    },
   },
   '/webhooks/$webhookId': EVERYWHERE,
   '/messages': EVERYWHERE,
   '/messages/new': {
     isInPortal: false,
-    needs: { right: 'canSend', scope: 'messages:write' },
+    needs: { right: 'canSend', role: 'support', scope: 'messages:write' },
   },
   '/messages/$messageId': EVERYWHERE,
   '/deliveries': EVERYWHERE,
@@ -99,7 +113,12 @@ const PAGES = {
   '/resends': EVERYWHERE,
   '/resends/$resendId': EVERYWHERE,
   '/api-keys': DASHBOARD_ONLY,
-  '/audit': { isInPortal: false, needs: { right: 'canReadAudit', scope: 'admin' } },
+  '/audit': { isInPortal: false, needs: { right: 'canReadAudit', role: 'admin', scope: 'admin' } },
+  '/people': {
+    isInPortal: false,
+    isOfIssuer: true,
+    needs: { right: 'canManagePeople', role: 'admin', scope: 'admin' },
+  },
 } satisfies Record<string, PageRule>;
 
 export type PagePath = keyof typeof PAGES;
@@ -107,16 +126,19 @@ export type PagePath = keyof typeof PAGES;
 /** `missing`: there is no such page for this session. `denied`: there is, and `why` says what is missing. */
 export type Access = { kind: 'allowed' } | { kind: 'missing' } | { kind: 'denied'; why: string };
 
-/** Returns whether a session with these rights may see a page. */
-export function accessTo(page: PagePath, kind: Session['kind'], rights: Rights): Access {
-  const { isInPortal, needs }: PageRule = PAGES[page];
-  if (kind === 'portal' && !isInPortal) return { kind: 'missing' };
-  if (needs === undefined || rights[needs.right]) return { kind: 'allowed' };
-  return { kind: 'denied', why: whyDenied(kind, needs) };
+/** Returns whether a session may see a page; `hasIssuer`: people sign in at an issuer here. */
+export function accessTo(page: PagePath, session: Session, hasIssuer: boolean): Access {
+  const { isInPortal, isOfIssuer = false, needs }: PageRule = PAGES[page];
+  const isMissing = (session.kind === 'portal' && !isInPortal) || (isOfIssuer && !hasIssuer);
+  if (isMissing) return { kind: 'missing' };
+  if (needs === undefined || rightsOf(session)[needs.right]) return { kind: 'allowed' };
+  return { kind: 'denied', why: whyDenied(session, needs) };
 }
 
-function whyDenied(kind: Session['kind'], { scope, capability = 'view' }: Need): string {
-  return kind === 'portal'
-    ? `Your link to the portal does not include “${capability}”.`
-    : `This API key does not have the scope ${scope}.`;
+function whyDenied({ kind, person }: Session, { role, scope, capability = 'view' }: Need): string {
+  if (kind === 'portal') return `Your link to the portal does not include “${capability}”.`;
+  if (person === null) return `This API key does not have the scope ${scope}.`;
+  return `Your role is ${person.role}, and this page is for the role ${role}${aboveOf(role)}.`;
 }
+
+const aboveOf = (role: Role): string => (role === 'admin' ? '' : ' or admin');

@@ -1,4 +1,6 @@
+import { useQuery } from '@tanstack/react-query';
 import { createContext, use } from 'react';
+import { offersQuery } from '../api/issuer.ts';
 import type { Session } from '../api/session.ts';
 import { type Rights, rightsOf } from './rights.ts';
 
@@ -13,4 +15,11 @@ export function useSession(): Session {
 
 export function useRights(): Rights {
   return rightsOf(useSession());
+}
+
+/** Whether people sign in at an issuer here; false while it is not known. */
+export function useHasIssuer(): boolean {
+  const { kind } = useSession();
+  const { data } = useQuery({ ...offersQuery, enabled: kind === 'company' });
+  return (data?.oidc ?? null) !== null;
 }

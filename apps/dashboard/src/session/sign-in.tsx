@@ -1,77 +1,81 @@
-import { Anchor, Button, PasswordInput, Text, TextInput, Title } from '@mantine/core';
-import { useMutation, useQuery } from '@tanstack/react-query';
-import { type SyntheticEvent, useEffect } from 'react';
+import { Anchor, Button, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useEffect } from 'react';
 import { GATEWAY_URL } from '../api/addresses.ts';
-import type { ApiFailure } from '../api/failure.ts';
-import { changeSession } from '../api/query-client.ts';
-import { heldSessionQuery, signIn } from '../api/session.ts';
-import { Failed } from '../parts/states.tsx';
+import { offersQuery } from '../api/issuer.ts';
+import { heldSessionQuery, type SessionEnd } from '../api/session.ts';
+import { Failed, Loading } from '../parts/states.tsx';
+import { IssuerSignIn } from './issuer-sign-in.tsx';
+import { KeyForm } from './key-form.tsx';
 import styles from './session.module.css';
 
 interface SignInProps {
   /** Why a one-time link was refused. */
   error: Error | null;
-  /** Why the session before has ended. */
-  end: ApiFailure | null;
+  /** How the session before has ended. */
+  end: SessionEnd | null;
   /** Goes on with the session that the browser has all the same. */
   onContinue: () => void;
 }
 
-/** Takes an API key with its company. */
+/** Leads people to the issuer, and takes an API key with its company. */
 export function SignIn({ error, end, onContinue }: SignInProps) {
-  const mutation = useMutation({
-    mutationFn: signIn,
-    onSuccess: (session) => {
-      changeSession(session);
-    },
-  });
+  const { data: offers, isPending } = useQuery(offersQuery);
   useEffect(() => {
     document.title = 'Sign in · Posthorn';
   }, []);
-  const submit = (event: SyntheticEvent<HTMLFormElement>): void => {
-    event.preventDefault();
-    const fields = new FormData(event.currentTarget);
-    const companyId = textOf(fields, 'companyId');
-    mutation.mutate({ apiKey: textOf(fields, 'apiKey'), ...(companyId !== '' && { companyId }) });
-  };
-  const refused = mutation.error ?? error;
+  if (isPending) return <Loading what="the gateway" />;
+  const why = (
+    <>
+      {error !== null && <StillSignedIn onContinue={onContinue} />}
+      {end !== null && <Text role="status">{whyEnded(end)}</Text>}
+    </>
+  );
+  // Without an answer, the form of keys is there: it shows why the gateway does not respond.
+  const oidc = offers?.oidc ?? null;
   return (
     <main className={styles.entrance}>
-      <form className={styles.card} onSubmit={submit}>
-        <Title order={1} size="h2">
-          Sign in to Posthorn
-        </Title>
-        {refused !== null && <Failed error={refused} what="sign in" />}
-        {error !== null && <StillSignedIn onContinue={onContinue} />}
-        {end !== null && <Text role="status">{whyEnded(end)}</Text>}
-        <PasswordInput
-          name="apiKey"
-          label="API key"
-          required
-          autoFocus
-          autoComplete="current-password"
-          visibilityToggleFocusable
-          visibilityToggleButtonProps={{ 'aria-label': 'Show or hide the API key' }}
-        />
-        <TextInput
-          name="companyId"
-          label="Company id"
-          description="Not needed: the key knows its company"
-          placeholder="comp_…"
-        />
-        <Button type="submit" loading={mutation.isPending}>
-          Sign in
-        </Button>
-        <Help />
-      </form>
+      {offers === undefined || oidc === null ? (
+        <KeySignIn refused={error} why={why} />
+      ) : (
+        <IssuerSignIn issuer={oidc.issuer} offers={offers} refused={error} why={why} />
+      )}
     </main>
   );
 }
 
+interface KeySignInProps {
+  refused: Error | null;
+  why: ReactNode;
+}
+
+function KeySignIn({ refused, why }: KeySignInProps) {
+  return (
+    <div className={styles.card}>
+      <Title order={1} size="h2">
+        Sign in to Posthorn
+      </Title>
+      <KeyForm
+        top={(wrong) => {
+          const shown = wrong ?? refused;
+          return (
+            <>
+              {shown !== null && <Failed error={shown} what="sign in" />}
+              {why}
+            </>
+          );
+        }}
+      />
+      <Help />
+    </div>
+  );
+}
+
 /** The gateway says the same of every session that it does not have any more. */
-function whyEnded({ code, message }: ApiFailure): string {
-  return code === 'session_replaced'
-    ? `${message} Reload the page to go on with that one.`
+function whyEnded({ why: { code, message }, wasOfPerson }: SessionEnd): string {
+  if (code === 'session_replaced') return `${message} Reload the page to go on with that one.`;
+  return wasOfPerson
+    ? 'Your session has ended: its time is over, your role has changed, you signed out elsewhere, or an admin ended it. Sign in again.'
     : 'Your session has ended: its API key was revoked or has expired, its 12 hours are over, or you signed out in another tab. Sign in again.';
 }
 
@@ -105,9 +109,4 @@ function Help() {
       </Text>
     </>
   );
-}
-
-function textOf(fields: FormData, name: string): string {
-  const value = fields.get(name);
-  return typeof value === 'string' ? value.trim() : '';
 }
