@@ -16,6 +16,7 @@ import {
   messageSearch,
   newWebhookSearch,
   overviewSearch,
+  peopleSearch,
   resendListSearch,
   sendSearch,
   webhookListSearch,
@@ -161,6 +162,13 @@ const apiKeys = createRoute({
   component: lazyRouteComponent(() => import('./pages/api-keys-page.tsx'), 'ApiKeysPage'),
 });
 
+const people = createRoute({
+  ...child,
+  path: '/people',
+  validateSearch: peopleSearch,
+  component: lazyRouteComponent(() => import('./pages/people/people-page.tsx'), 'PeoplePage'),
+});
+
 const audit = createRoute({
   ...child,
   path: '/audit',
@@ -188,6 +196,7 @@ const tree = root.addChildren([
   resends,
   resend,
   apiKeys,
+  people,
   audit,
 ]);
 

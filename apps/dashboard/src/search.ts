@@ -124,6 +124,15 @@ export function circuitSearch({ appId }: Raw): CircuitSearch {
   return text(appId, (found) => ({ appId: found }));
 }
 
+export interface PeopleSearch {
+  /** The person of the side panel. */
+  open?: string | undefined;
+}
+
+export function peopleSearch({ open }: Raw): PeopleSearch {
+  return text(open, (found) => ({ open: found }));
+}
+
 export interface AuditSearch {
   action?: AuditAction | undefined;
   actor?: string | undefined;

@@ -27,7 +27,7 @@ export const appsQuery = (projectId: string) =>
   });
 
 /** The API does not say whether there are more: a full page may be the last one. */
-function nextSkip(read: number, limit: number, skip: number): number | undefined {
+export function nextSkip(read: number, limit: number, skip: number): number | undefined {
   return read < limit ? undefined : skip + limit;
 }
 

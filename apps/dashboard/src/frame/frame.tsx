@@ -166,6 +166,7 @@ const GROUPS = [
     name: 'Account',
     places: [
       { to: '/api-keys', name: 'API keys' },
+      { to: '/people', name: 'People' },
       { to: '/audit', name: 'Audit log' },
     ],
   },

@@ -7,10 +7,10 @@ import { Confirm } from '../parts/dialog.tsx';
 import { Page, Section } from '../parts/page.tsx';
 import { Empty, QueryView } from '../parts/states.tsx';
 import { type Column, Rows, WIDTHS } from '../parts/table.tsx';
-import { When } from '../parts/values.tsx';
+import { None, When } from '../parts/values.tsx';
 import { useRights, useSession } from '../session/session-context.ts';
 import { CreateKey, RotateKey } from './api-key-forms.tsx';
-import { AppLink, useApps } from './names.tsx';
+import { AppLink, useApps, WhoseId } from './names.tsx';
 
 export function ApiKeysPage() {
   const query = useQuery(apiKeysQuery);
@@ -38,7 +38,12 @@ type Key = Schemas['ApiKey'];
 function KeysByMaker({ keys }: { keys: readonly Key[] }) {
   const { canManageKeys } = useRights();
   const apps = useApps(keys.map(({ appId }) => appId));
-  const columns = [...columnsWith(apps), ...(canManageKeys ? [CHANGE] : [])];
+  const hasMakers = keys.some(({ createdBy }) => createdBy !== null);
+  const columns = [
+    ...columnsWith(apps),
+    ...(hasMakers ? [MAKER] : []),
+    ...(canManageKeys ? [CHANGE] : []),
+  ];
   const ofLinks = keys.filter(({ ofLink }) => ofLink);
   const others = keys.filter(({ ofLink }) => !ofLink);
   return (
@@ -81,6 +86,13 @@ const columnsWith = (apps: ReadonlyMap<string, FoundApp>): readonly Column<Key>[
   { name: 'Expires', width: WIDTHS.time, cell: ({ expiresAt }) => <When at={expiresAt} /> },
   { name: 'Last used', width: WIDTHS.time, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
 ];
+
+/** Keys stay when the person who made them leaves, so that they can be found. */
+const MAKER: Column<Key> = {
+  name: 'Made by',
+  width: 11,
+  cell: ({ createdBy }) => (createdBy === null ? <None /> : <WhoseId id={createdBy} />),
+};
 
 function OwnMark({ keyId }: { keyId: string }) {
   const { key } = useSession();

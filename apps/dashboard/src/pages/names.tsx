@@ -1,11 +1,13 @@
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useKeyName } from '../api/api-keys.ts';
 import { useByIds } from '../api/find.ts';
+import { personQuery } from '../api/people.ts';
 import { appsOfQuery, type FoundApp } from '../api/projects.ts';
 import { webhooksOfQuery } from '../api/webhooks.ts';
 import { webhookWords } from '../api/words.ts';
 import { Copyable, Cut } from '../parts/values.tsx';
-import { useSession } from '../session/session-context.ts';
+import { useRights, useSession } from '../session/session-context.ts';
 
 interface WebhookLinkProps {
   webhookId: string;
@@ -73,10 +75,26 @@ export function useWebhooks(webhookIds: readonly (string | null)[]) {
   );
 }
 
-/** Who did something, from the id of an API key or a portal link. */
+/** Who did something, from the id of a person, an API key or a portal link. */
 export function WhoseId({ id }: { id: string }) {
   const { kind } = useSession();
+  if (kind === 'company' && id.startsWith('usr_')) return <PersonId id={id} />;
   return kind === 'company' && id.startsWith('key_') ? <KeyId id={id} /> : <Copyable text={id} />;
+}
+
+/** Everybody sees their own name, and admins that of every person who was not removed. */
+function PersonId({ id }: { id: string }) {
+  const { person } = useSession();
+  const { canManagePeople } = useRights();
+  const query = { ...personQuery(id), enabled: canManagePeople && person?.id !== id, retry: false };
+  const { data } = useQuery(query);
+  const name = (person?.id === id ? person : data)?.name ?? null;
+  return (
+    <>
+      {name !== null && <Cut text={name} />}
+      <Copyable text={id} name="person id" />
+    </>
+  );
 }
 
 function KeyId({ id }: { id: string }) {
