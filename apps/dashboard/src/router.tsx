@@ -9,6 +9,7 @@ import { PAGES_PATH, PORTAL_COMPANY_ID } from './api/addresses.ts';
 import { Frame, PageFailed, PageMissing } from './frame/frame.tsx';
 import { Loading } from './parts/states.tsx';
 import {
+  apiKeySearch,
   auditSearch,
   circuitSearch,
   deliverySearch,
@@ -159,6 +160,7 @@ const resend = createRoute({
 const apiKeys = createRoute({
   ...child,
   path: '/api-keys',
+  validateSearch: apiKeySearch,
   component: lazyRouteComponent(() => import('./pages/api-keys-page.tsx'), 'ApiKeysPage'),
 });
 

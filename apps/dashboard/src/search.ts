@@ -133,6 +133,15 @@ export function peopleSearch({ open }: Raw): PeopleSearch {
   return text(open, (found) => ({ open: found }));
 }
 
+export interface ApiKeySearch {
+  /** The person who made them. */
+  createdBy?: string | undefined;
+}
+
+export function apiKeySearch({ createdBy }: Raw): ApiKeySearch {
+  return text(createdBy, (found) => ({ createdBy: found }));
+}
+
 export interface AuditSearch {
   action?: AuditAction | undefined;
   actor?: string | undefined;

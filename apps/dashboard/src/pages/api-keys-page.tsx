@@ -1,9 +1,11 @@
 import { Group, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
 import { apiKeysQuery } from '../api/api-keys.ts';
 import { answerOf, api, type Schemas } from '../api/client.ts';
 import type { FoundApp } from '../api/projects.ts';
 import { Confirm } from '../parts/dialog.tsx';
+import { FilterBar, FilterInput } from '../parts/filters.tsx';
 import { Page, Section } from '../parts/page.tsx';
 import { Empty, QueryView } from '../parts/states.tsx';
 import { type Column, Rows, WIDTHS } from '../parts/table.tsx';
@@ -12,23 +14,47 @@ import { useRights, useSession } from '../session/session-context.ts';
 import { CreateKey, RotateKey } from './api-key-forms.tsx';
 import { AppLink, useApps, WhoseId } from './names.tsx';
 
+const route = getRouteApi('/api-keys');
+
 export function ApiKeysPage() {
-  const query = useQuery(apiKeysQuery);
+  const { createdBy } = route.useSearch();
+  const query = useQuery(apiKeysQuery(createdBy));
   const { canManageKeys } = useRights();
   return (
     <Page title="API keys" actions={canManageKeys && <CreateKey />}>
+      {createdBy !== undefined && <MakerFilter createdBy={createdBy} />}
       <QueryView query={query} what="the API keys">
         {(keys) =>
           keys.length === 0 ? (
-            <Empty title="There is no API key">
-              <Text>Create one: programs send messages with it.</Text>
-            </Empty>
+            <NoKeys isFiltered={createdBy !== undefined} />
           ) : (
             <KeysByMaker keys={keys} />
           )
         }
       </QueryView>
     </Page>
+  );
+}
+
+function NoKeys({ isFiltered }: { isFiltered: boolean }) {
+  if (isFiltered) return <Empty title="This person made no API key" />;
+  return (
+    <Empty title="There is no API key">
+      <Text>Create one: programs send messages with it.</Text>
+    </Empty>
+  );
+}
+
+/** The page of a person leads here. */
+function MakerFilter({ createdBy }: { createdBy: string }) {
+  const navigate = route.useNavigate();
+  const set = (id: string): void => {
+    void navigate({ search: id === '' ? {} : { createdBy: id }, replace: true });
+  };
+  return (
+    <FilterBar isFiltered clear={() => void navigate({ search: {} })}>
+      <FilterInput label="Made by" placeholder="usr_…" value={createdBy} set={set} />
+    </FilterBar>
   );
 }
 

@@ -56,9 +56,17 @@ function PersonFacts({ person }: { person: Person }) {
         ['By', source === 'group' ? 'a group of the issuer' : 'an invitation'],
         ['First signed in', <When key="first" at={createdAt} />],
         ['Last signed in', <When key="last" at={lastSignedInAt} />],
-        ['API keys made', apiKeys === 0 ? 0 : <Link to="/api-keys">{apiKeys}</Link>],
+        ['API keys made', apiKeys === 0 ? 0 : <KeysMade key="keys" id={id} count={apiKeys} />],
       ]}
     />
+  );
+}
+
+function KeysMade({ id, count }: { id: string; count: number }) {
+  return (
+    <Link to="/api-keys" search={{ createdBy: id }} aria-label={`${count}: show the API keys`}>
+      {count}
+    </Link>
   );
 }
 
