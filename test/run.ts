@@ -29,14 +29,14 @@ import { withSetup } from './runner/serve-setup.ts';
 import { withStack } from './runner/with-stack.ts';
 import { COMPILE_CACHE, fillCompileCache, SERVICES } from './support/process/service-process.ts';
 
-const NEEDS_BROWSER = 'test/e2e/dashboard/';
+const NEEDS_BROWSER = ['test/e2e/dashboard/', 'test/e2e/people/'];
 
 /**
  * Returns the end-to-end tests that can run here, with what they need in place. Without a browser, those of the
  * dashboard cannot: a person is told so, and in CI the run fails.
  */
 async function usableTests(files: readonly string[], report: Report): Promise<string[]> {
-  const others = files.filter((file) => !file.startsWith(NEEDS_BROWSER));
+  const others = files.filter((file) => !NEEDS_BROWSER.some((folder) => file.startsWith(folder)));
   if (others.length === files.length) return [...files];
   try {
     await ensurePrograms([{ name: BROWSER, aptPackage: BROWSER }], (line) => {

@@ -35,8 +35,8 @@ export interface Browser {
   close: () => Promise<void>;
 }
 
-/** Starts Chromium. `origin` is the only one to which pages may send requests. */
-export async function startBrowser(origin: string): Promise<Browser> {
+/** Starts Chromium. `origins` are the only ones to which pages may send requests. */
+export async function startBrowser(...origins: readonly string[]): Promise<Browser> {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-browser-'));
   const context = await chromium.launchPersistentContext(folder, {
     executablePath: findProgram(BROWSER) ?? BROWSER,
@@ -48,7 +48,7 @@ export async function startBrowser(origin: string): Promise<Browser> {
   });
   context.setDefaultTimeout(ACTION_TIMEOUT_MS);
   const page = context.pages()[0] ?? (await context.newPage());
-  const faults = watch(context, page, origin);
+  const faults = watch(context, page, origins);
   return {
     page,
     async show({ width, height, scheme }) {
@@ -69,7 +69,7 @@ export async function startBrowser(origin: string): Promise<Browser> {
  */
 const REFUSED_CALL = /Failed to load resource: the server responded with a status of (4\d\d|503)/;
 
-function watch(context: BrowserContext, page: Page, origin: string): string[] {
+function watch(context: BrowserContext, page: Page, origins: readonly string[]): string[] {
   const faults: string[] = [];
   page.on('console', (message) => {
     if (message.type() !== 'error' || REFUSED_CALL.test(message.text())) return;
@@ -78,7 +78,8 @@ function watch(context: BrowserContext, page: Page, origin: string): string[] {
   page.on('pageerror', (error) => faults.push(`${page.url()}: ${error.message}`));
   context.on('request', (request) => {
     const url = request.url();
-    if (!url.startsWith(`${origin}/`) && !url.startsWith('data:')) faults.push(`asked ${url}`);
+    const isExpected = origins.some((origin) => url.startsWith(`${origin}/`));
+    if (!isExpected && !url.startsWith('data:')) faults.push(`asked ${url}`);
   });
   return faults;
 }
