@@ -11,6 +11,7 @@ export const VERSION = manifest.version;
 export function createRegistry(service: string): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_EVERY_MS });
+  showLateness(registry);
   keepLagUntilMeasured(registry);
   new Gauge({
     name: 'posthorn_build_info',
@@ -22,6 +23,20 @@ export function createRegistry(service: string): Registry {
 }
 
 type LagGauge = Gauge & { collect: () => void };
+
+/** Of what Node measures, these contain the time between two measurements; they show how late one was. */
+const WITH_INTERVAL = ['min', 'max', 'mean', 'p50', 'p90', 'p99'];
+
+function showLateness(registry: Registry): void {
+  for (const name of WITH_INTERVAL) {
+    const gauge = registry.getSingleMetric(`nodejs_eventloop_lag_${name}_seconds`) as Gauge;
+    const set = gauge.set.bind(gauge) as (labels: object, seconds: number) => void;
+    const setLateness = (labels: object, seconds: number): void => {
+      set(labels, Math.max(0, seconds - LAG_EVERY_MS / 1_000));
+    };
+    Object.assign(gauge, { set: setLateness });
+  }
+}
 
 /**
  * How often Node measures the lag of the event loop. Each measurement is a wake; every 10 ms, which is the default, they were
