@@ -53,7 +53,7 @@ export interface PeopleSignIn {
   /** The companies that are open to the person of a session, oldest first; null when it is no person's. */
   companiesOf: (session: Session) => Promise<OpenCompany[] | null>;
   /**
-   * Ends the session, and every other one of the person in this company with `everywhere`. Returns its ID token, null for
+   * Ends the session, and with `everywhere` all of the person, in every company. Returns its ID token, null for
    * none; undefined when it is no person's.
    */
   out: (
@@ -102,7 +102,12 @@ export function createPeopleSignIn(deps: PeopleSignInDeps): PeopleSignIn {
     const key = await sessionKeyOf(session);
     if (!key) return undefined;
     const person = await people.get(key.companyId, key.personId);
-    await recordOut(deps, { key, name: person?.name ?? null, everywhere }, source);
+    await recordOut(deps, { key, keys: [key], name: person?.name ?? null }, source);
+    for (const entry of everywhere && person ? await people.entriesOf(person) : []) {
+      const keys = await people.sessionsOf(entry.companyId, entry._id);
+      const [first] = keys;
+      if (first) await recordOut(deps, { key: first, keys, name: entry.name }, source);
+    }
     return personSessions.idTokenOf(key);
   };
 
@@ -324,16 +329,15 @@ const requestOf = ({ address, requestId }: SignInSource) => ({
 });
 
 async function recordOut(
-  { people, personSessions, recordRequest }: PeopleSignInDeps,
-  { key, name, everywhere }: { key: SessionKey; name: string | null; everywhere: boolean },
+  { personSessions, recordRequest }: PeopleSignInDeps,
+  { key, keys, name }: { key: SessionKey; keys: readonly SessionKey[]; name: string | null },
   source: SignInSource,
 ): Promise<void> {
   const { companyId, personId } = key;
   const params = { personId };
   const request = { caller: personCaller(key, name), params, fields: {}, ...requestOf(source) };
   await recordRequest(SIGNED_OUT, request, async () => {
-    const ended = everywhere ? await people.sessionsOf(companyId, personId) : [key];
-    const sessions = await personSessions.end(companyId, ended);
+    const sessions = await personSessions.end(companyId, keys);
     return { changed: { before: { sessions }, after: {} } };
   });
 }

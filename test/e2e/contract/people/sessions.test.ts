@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import { type ApiClient, createApiClient } from '../../../support/api/api-client.ts';
 import { readAuditEvents } from '../../../support/api/audit-events.ts';
 import {
@@ -17,6 +18,7 @@ import {
 } from '../../../support/people/join-with-issuer.ts';
 import type { PersonBrowser } from '../../../support/people/person-browser.ts';
 import { createCompany } from '../../../support/process/companies.ts';
+import { readEverything } from '../../../support/stores/stored-documents.ts';
 import { eventually } from '../../../support/time/eventually.ts';
 
 const PEOPLE = '/api/v1/people';
@@ -35,14 +37,19 @@ interface ShownSession {
 describe('A session of a person', () => {
   let posthorn: CompanyWithIssuer;
   let second: GatewayWithIssuer;
+  let mongo: MongoConnection;
 
   beforeAll(async () => {
     posthorn = await joinWithIssuer('tsessionsofpeople:');
     second = await posthorn.startAnother();
+    mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
     await giveRoles();
   }, 120_000);
 
-  afterAll(() => posthorn.stop());
+  afterAll(async () => {
+    await mongo.close();
+    await posthorn.stop();
+  });
 
   async function giveRoles(): Promise<void> {
     const groups = [
@@ -331,6 +338,15 @@ describe('A session of a person', () => {
     expect(back).toBe('/dashboard/');
     // The company used last.
     expect(dataOf(await api.get(SESSION))).toMatchObject({ company: { id: elsewhere.companyId } });
+    const here = posthorn.browser();
+    const login = { sub: 'mover', claims: { groups: [group('staff')] } };
+    const asked = { companyId: before.company.id };
+    expect(await here.signIn(login, asked)).toBe('/dashboard/');
+    dataOf(await here.api.post(SIGN_OUT, { everywhere: true }));
+    await eventually(
+      'the end of the session in the other company',
+      async () => (await api.get('/api/v1/projects')).status === 401,
+    );
   });
 
   it('makes API keys that stay, and say who made them, when the person is removed', async () => {
@@ -352,6 +368,9 @@ describe('A session of a person', () => {
       { field: 'apiKeys', before: [key.id], after: null },
     ];
     expect(removed?.changes).toEqual(expect.arrayContaining(changes));
+    const stored = Object.entries(await readEverything(mongo.db));
+    const named = stored.filter(([, all]) => /Name of maker|maker@/.test(JSON.stringify(all)));
+    expect(named.map(([name]) => name)).toEqual(['auditEvents']);
     const again = await enter('maker', ['admins']);
     expect(again.id).not.toBe(id);
   });
