@@ -97,8 +97,9 @@ type Timers = Pick<
 >;
 
 /**
- * Replaces the timers of this process by those of the running simulation, or by the real ones outside of one. Must be
- * called before the simulated code is imported, because an import of `node:timers/promises` binds what it finds.
+ * Replaces the timers and the monotonic clock of this process by those of the running simulation, or by the real ones
+ * outside of one. Must be called before the simulated code is imported, because an import of `node:timers/promises` binds
+ * what it finds.
  */
 export function installVirtualTimers(): void {
   const { setTimeout, clearTimeout, setInterval, clearInterval } = globalThis;
@@ -115,6 +116,8 @@ export function installVirtualTimers(): void {
       if (!cancel(timer)) real.clearInterval(timer);
     },
   });
+  const realNow = performance.now.bind(performance);
+  Object.assign(performance, { now: () => current?.nowMs() ?? realNow() });
   installPromiseTimers();
 }
 
