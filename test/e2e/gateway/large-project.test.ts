@@ -165,6 +165,11 @@ const LARGEST: Record<string, () => Input[]> = {
   ],
   'post /webhooks/:webhookId/replay-missing': () => [{ body: { since: epoch } }],
   'get /webhooks/:webhookId/replay-missing/estimate': () => [{ query: `since=${epoch}` }],
+  'post /test-filter': () => [
+    {
+      body: { filter: { payload: { text: { $in: text(100) } } }, payload: { text: text(100_000) } },
+    },
+  ],
   'post /webhook-messages': () => [
     { body: { appId: ids.appId, payload: { text: text(BODY_CHARS) } } },
     { body: { appId: ids.appId, payload: { list: Array(BODY_CHARS / 4).fill('"') } } },
@@ -211,11 +216,6 @@ const LARGEST: Record<string, () => Input[]> = {
     { body: {}, params: { deliveryId: absent(cancelled()) } },
   ],
   'post /webhooks/:webhookId/cancel-pending': () => [{ body: { createdBefore: epoch } }],
-  'post /test-filter': () => [
-    {
-      body: { filter: { payload: { text: { $in: text(100) } } }, payload: { text: text(100_000) } },
-    },
-  ],
   'get /deliveries/cancel/estimate': () => [
     { query: `appId=${ids.appId}` },
     { query: `eventType=${text(100)}` },

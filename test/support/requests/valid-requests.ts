@@ -102,6 +102,12 @@ function idOf(
 const { cert, key } = selfSigned('client.example.com');
 const TLS = fc.constantFrom<unknown>(null, { certificate: cert, key }, { ca: cert });
 
+/** The grammar of conditions is in the contract (C27). */
+const FILTER = fc.constantFrom<unknown>(
+  { payload: { amount: { $gte: 100 } } },
+  { eventType: { $startsWith: 'order.' }, $not: { tags: 'test' } },
+);
+
 function valuesFor(deps: RequestDeps, operation: Operation): ValueOf {
   const { named, compile, receiverUrl } = deps;
   return createValues({
@@ -113,6 +119,7 @@ function valuesFor(deps: RequestDeps, operation: Operation): ValueOf {
         return fc.webPath({ size: 'small' }).map((path) => receiverUrl + encodeURI(path));
       }
       if (field === 'tls') return TLS;
+      if (field === 'filter') return FILTER;
       if (field === 'X-Request-Id')
         return fc.stringMatching(/^[A-Za-z0-9._-]{8,128}$|^[ -~]{1,40}$/);
       return null;

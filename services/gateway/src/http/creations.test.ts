@@ -288,6 +288,7 @@ describe('the routes', () => {
     '/webhooks/:webhookId/resume',
     '/apps/:appId/hold',
     '/apps/:appId/resume',
+    '/people/:personId/end-sessions',
   ];
 
   test('that create something take a key, and no others do', () => {

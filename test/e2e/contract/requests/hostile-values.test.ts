@@ -76,6 +76,7 @@ const FILTERED = [
   '/api/v1/find-apps',
   '/api/v1/find-webhooks',
   '/api/v1/app-counts',
+  '/api/v1/api-keys',
 ];
 
 /** As those by an event type; an unknown app or webhook is 404. */
@@ -109,7 +110,7 @@ describe('Hostile values [security]', () => {
           ...[
             nameOf(place),
             expect.stringMatching(
-              /^(20[0-2]|400 invalid_request|404 not_found|409 (uid_taken|resend_running))$/,
+              /^(20[0-2]|400 invalid_request|404 (not_found|route_not_found)|409 (uid_taken|resend_running))$/,
             ),
           ],
         ]);
