@@ -2319,7 +2319,7 @@ export interface components {
              *       }
              *     }
              */
-            filter?: {
+            filter: {
                 payload?: unknown;
                 eventType?: unknown;
                 tags?: unknown;

@@ -243,12 +243,14 @@ export const eventType = textOf('A-Za-z0-9._:/-', 128, 'letters, digits or . _ :
   example: 'order.paid',
 });
 
-const SELECTOR = /^(?:[A-Za-z0-9._:/-]{1,128}|[A-Za-z0-9._:/-]{0,126}[.:/]\*)$/;
+const SELECTOR = '(?:[A-Za-z0-9._:/-]{1,128}|[A-Za-z0-9._:/-]{0,126}[.:/]\\*)';
+/** The same list in a query: its entries with commas between them. */
+export const EVENT_TYPE_SELECTORS = new RegExp(`^${SELECTOR}(?:,${SELECTOR})*$`);
 
 /** Event types of messages: one by its name, or by `order.*` all that begin with `order.`. */
 export const eventTypeSelector = z
   .string('must be text')
-  .regex(SELECTOR, {
+  .regex(new RegExp(`^${SELECTOR}$`), {
     error: ({ input }) =>
       input === '*'
         ? 'selects no event type; an empty list selects all'

@@ -46,6 +46,8 @@ export function createValues({ named, compile, fieldValues }: SchemaDeps): Value
       case 'object':
         if (isRecord(schema)) return recordOf(schema);
         return schema.properties ? objectOf(schema) : ANY_OBJECT;
+      case undefined:
+        return fc.jsonValue();
       default:
         throw new Error(`no values for ${JSON.stringify(schema)}`);
     }

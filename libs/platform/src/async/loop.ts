@@ -20,7 +20,8 @@ function repeat(
   let timer = schedule();
 
   function schedule(): NodeJS.Timeout {
-    const next = setTimeout(run, Math.ceil(dueMs - performance.now()));
+    // In the past when the process stood still since `dueMs` was found.
+    const next = setTimeout(run, Math.max(1, Math.ceil(dueMs - performance.now())));
     return keepsAlive ? next : next.unref();
   }
 

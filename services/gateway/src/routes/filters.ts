@@ -11,7 +11,8 @@ const testBody = z
     payload: messageFields.payload.meta({ description: 'The payload of the message' }),
     ...optionalFields({ eventType, tags: messageTags }),
   })
-  .meta({ id: 'TestFilter' });
+  // The schema of a filter takes any value, so that all problems of one are shown.
+  .meta({ id: 'TestFilter', required: ['filter', 'payload'] });
 
 const testedSchema = z
   .object({
