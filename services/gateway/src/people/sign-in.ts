@@ -95,21 +95,10 @@ interface Entering {
 }
 
 export function createPeopleSignIn(deps: PeopleSignInDeps): PeopleSignIn {
-  const { people, personSessions, nowMs, sessionMs } = deps;
+  const { people, nowMs, sessionMs } = deps;
 
   const sessionKeyOf = createSessionKeyOf(people);
-  const out: PeopleSignIn['out'] = async (session, everywhere, source) => {
-    const key = await sessionKeyOf(session);
-    if (!key) return undefined;
-    const person = await people.get(key.companyId, key.personId);
-    await recordOut(deps, { key, keys: [key], name: person?.name ?? null }, source);
-    for (const entry of everywhere && person ? await people.entriesOf(person) : []) {
-      const keys = await people.sessionsOf(entry.companyId, entry._id);
-      const [first] = keys;
-      if (first) await recordOut(deps, { key: first, keys, name: entry.name }, source);
-    }
-    return personSessions.idTokenOf(key);
-  };
+  const out = createOut(deps, sessionKeyOf);
 
   return {
     async enter(issued, asked, source) {
@@ -179,6 +168,25 @@ async function changeCompany(
   const entered = await enterCompany(deps, chosenOf(openings, groups), entering, source);
   await personSessions.end(key.companyId, [key]);
   return entered;
+}
+
+function createOut(
+  deps: PeopleSignInDeps,
+  sessionKeyOf: ReturnType<typeof createSessionKeyOf>,
+): PeopleSignIn['out'] {
+  const { people, personSessions } = deps;
+  return async (session, everywhere, source) => {
+    const key = await sessionKeyOf(session);
+    if (!key) return undefined;
+    const person = await people.get(key.companyId, key.personId);
+    await recordOut(deps, { key, keys: [key], name: person?.name ?? null }, source);
+    for (const entry of everywhere && person ? await people.entriesOf(person) : []) {
+      const keys = await people.sessionsOf(entry.companyId, entry._id);
+      const [first] = keys;
+      if (first) await recordOut(deps, { key: first, keys, name: entry.name }, source);
+    }
+    return personSessions.idTokenOf(key);
+  };
 }
 
 /** Null for a list that is not complete: it stands for no groups at all, and for nobody without any. */
