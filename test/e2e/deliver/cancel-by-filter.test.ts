@@ -84,8 +84,8 @@ describe(`A cancellation by filter of deliveries to ${String(WEBHOOKS)} webhooks
     expect(requestsOf('order.wrong')).toBeLessThan(total);
     posthorn.retry = await posthorn.startProcess('retry');
     await eventually('the work', async () => (await progressOf(id)).cancelled > 0, 60_000);
+    // It goes on until ten seconds after the request, for what is recorded late: most starts are over sooner.
     await killHard(posthorn.retry);
-    expect((await progressOf(id)).status).toBe('running');
     posthorn.retry = await posthorn.startProcess('retry');
     await eventually('the end', async () => (await progressOf(id)).status === 'done', 120_000);
     const cancelled = { status: 'cancelled', reason: 'cancelled_by_client' };
