@@ -3269,7 +3269,7 @@ export interface components {
         /** @description What has the id, and what it belongs to */
         Found: {
             /** @enum {string} */
-            kind: "project" | "app" | "webhook" | "message" | "delivery" | "attempt" | "resend" | "api_key";
+            kind: "project" | "app" | "webhook" | "message" | "delivery" | "attempt" | "resend" | "cancellation" | "api_key";
             /** @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a */
             id: string;
             /**
@@ -5576,7 +5576,7 @@ export interface operations {
     findById: {
         parameters: {
             query: {
-                /** @description Of a project, app, webhook, message, delivery, attempt, resend or API key */
+                /** @description Of a project, app, webhook, message, delivery, attempt, resend, cancellation or API key */
                 id: string;
             };
             header?: never;

@@ -423,6 +423,16 @@ describe('The overview', () => {
       for (const found of expected) expect(dataOf(await find(company, found.id))).toEqual(found);
     });
 
+    it('returns a cancellation, to its own app alone', async () => {
+      const cancel = (appId: string) => company.post('/api/v1/deliveries/cancel', { appId });
+      const [own, other] = [await cancel(ours.appId), await cancel(theirs.appId)];
+      const { id } = dataOf<{ id: string }>(own, 202);
+      const found = { kind: 'cancellation', id, appId: ours.appId };
+      expect(dataOf(await find(limited, id))).toEqual(found);
+      const { id: othersId } = dataOf<{ id: string }>(other, 202);
+      expectFailure(await find(limited, othersId), 404, 'not_found');
+    });
+
     it('finds nothing of others, and nothing that does not exist', async () => {
       const ids = Object.values(theirs);
       const ofOurs = [...Object.values(ours), attemptIdOf(ours.deliveryId, 1)];
