@@ -51,7 +51,7 @@ function List({ cancellations }: { cancellations: Cancellation[] }) {
     },
     {
       name: 'Cancelled',
-      width: WIDTHS.number,
+      width: 7.5,
       isNumber: true,
       cell: ({ cancelled }) => countText(cancelled),
     },
