@@ -2,6 +2,7 @@ import { APP_FIELDS } from './app-fields.ts';
 import { authFieldsAudited } from './auth-methods.ts';
 import { MASK } from './field-types.ts';
 import { objectFieldsShown } from './object-fields.ts';
+import { type GroupRole, groupRoleText } from './people.ts';
 import { PROJECT_FIELDS } from './project-fields.ts';
 import { fieldsAudited } from './webhook-fields.ts';
 
@@ -114,9 +115,9 @@ export interface AuditEvent {
   action: AuditAction;
   actor: AuditActor;
   target: AuditTarget;
-  /** IP address of the client; null for an administrator and the system. */
+  /** IP address of the client; null for the admin command and the system. */
   clientAddress: string | null;
-  /** Null for an administrator and the system. */
+  /** Null for the admin command and the system. */
   requestId: string | null;
   outcome: AuditOutcome;
   /** Error code of the response; null unless the change was refused. */
@@ -222,9 +223,17 @@ function shownValue(name: string, value: unknown): AuditValue {
   if (URL_FIELDS.has(name) && typeof value === 'string') return withoutQueryValues(value);
   if (!SHOWN_FIELDS.has(name)) return MASK;
   if (value instanceof Date) return value.toISOString();
-  if (Array.isArray(value)) return value.map(textOf);
+  if (Array.isArray(value)) return value.map(entryText);
   if (typeof value === 'number' || typeof value === 'boolean') return value;
   return textOf(value);
+}
+
+/** The roles of groups are read by people, who know the form of the admin command. */
+const entryText = (entry: unknown): string =>
+  isGroupRole(entry) ? groupRoleText(entry) : textOf(entry);
+
+function isGroupRole(entry: unknown): entry is GroupRole {
+  return typeof entry === 'object' && entry !== null && 'group' in entry && 'role' in entry;
 }
 
 function textOf(value: unknown): string {
