@@ -107,9 +107,11 @@ export function notStoredBy({ storeResponses, storePayloads }: StorageSettings):
 
 /**
  * Returns the message with only those targets to which attempts are made: the others were disabled when it was accepted, so
- * nothing is published for them.
+ * nothing is published or recorded for them.
  */
-export function forAttempts(message: Message): Message {
+export function forAttempts<Accepted extends Pick<Message, 'targets' | 'disabledTargets'>>(
+  message: Accepted,
+): Accepted {
   const { targets, disabledTargets } = message;
   if (disabledTargets.size === 0) return message;
   return { ...message, targets: targets.filter((target) => !disabledTargets.has(target)) };

@@ -55,8 +55,12 @@ export function createSimulatedHolds(mongo: SimulatedMongo): SimulatedHolds {
       const known = new Map(deliveries().map(({ _id, status }) => [_id, status]));
       if (![...known.values()].every(isFinal)) return false;
       return accepted.every((id) => {
-        const targets = (mongo.collection('messages').get(id)?.targets ?? []) as string[];
-        return targets.every((to) => isFinal(known.get(deliveryIdOf(id, to)) ?? 'pending'));
+        const message = mongo.collection('messages').get(id);
+        const targets = (message?.targets ?? []) as string[];
+        const stated = new Set((message?.disabledTargets ?? []) as string[]);
+        return targets.every(
+          (to) => stated.has(to) || isFinal(known.get(deliveryIdOf(id, to)) ?? 'pending'),
+        );
       });
     },
     connectedTo: (process) => ({

@@ -18,21 +18,44 @@ export function checkFinalState(
     ...expectedDeliveryIds(mongo, observations).flatMap((id) =>
       violationsOfDelivery(deliveries, id, observations),
     ),
+    ...statedDeliveryIds(mongo, observations)
+      .filter((id) => deliveries.has(id))
+      .map((id) => `delivery ${id} has a document, and its message states that it is cancelled`),
     ...unexplainedDuplicates(observations),
     ...uncommittedPartitions(kafka),
   ];
 }
 
 /**
- * Returns the deliveries of accepted messages, and those with a document. A message whose request failed may be stored
+ * Returns the deliveries of accepted messages that are to be attempted, and those with a document. A message whose request failed may be stored
  * nevertheless; the sweep of stuck deliveries, which is not simulated, handles those without a document.
  */
-function expectedDeliveryIds(mongo: SimulatedMongo, { accepted }: Observations): string[] {
-  const promised = accepted.flatMap((id) => {
-    const targets = (mongo.collection('messages').get(id)?.targets ?? []) as string[];
-    return targets.map((target) => deliveryIdOf(id, target));
-  });
+function expectedDeliveryIds(
+  mongo: SimulatedMongo,
+  { accepted }: Pick<Observations, 'accepted'>,
+): string[] {
+  const stated = new Set(statedDeliveryIds(mongo, { accepted }));
+  const promised = deliveryIdsOf(mongo, accepted, 'targets').filter((id) => !stated.has(id));
   return [...new Set([...promised, ...mongo.collection('deliveries').keys()])];
+}
+
+/** Those to webhooks that were disabled at acceptance: the client of the simulation resends none of them. */
+function statedDeliveryIds(
+  mongo: SimulatedMongo,
+  { accepted }: Pick<Observations, 'accepted'>,
+): string[] {
+  return deliveryIdsOf(mongo, accepted, 'disabledTargets');
+}
+
+function deliveryIdsOf(
+  mongo: SimulatedMongo,
+  accepted: readonly string[],
+  field: 'targets' | 'disabledTargets',
+): string[] {
+  return accepted.flatMap((id) => {
+    const webhookIds = (mongo.collection('messages').get(id)?.[field] ?? []) as string[];
+    return webhookIds.map((webhookId) => deliveryIdOf(id, webhookId));
+  });
 }
 
 function violationsOfDelivery(

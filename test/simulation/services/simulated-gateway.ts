@@ -1,4 +1,3 @@
-import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import {
   createAcceptMessages,
@@ -47,7 +46,6 @@ export function createSimulatedGateway(
     outbox,
     publisherId: outbox.publisherId,
     newId,
-    deliveries: createDeliveryStore(db),
     targets: { candidatesOf: () => Promise.resolve(targetsAmong(webhooks)) },
     counts: { add: () => undefined, hasRoom: () => true },
     responses: { seal: () => '' },

@@ -6,9 +6,8 @@ import { type Holders, isOnHold } from '../waiting.ts';
  * When a delivery is cancelled (docs/contract.md C10.8). These are all the cases:
  *
  * 1. Its webhook is disabled when the message is accepted: `cancelReasonAtAcceptance`. This is final,
- *    also when the webhook is enabled a moment later. The gateway stores the cancellation before it
- *    responds. Otherwise the dispatcher stores it (`isCancelled` in the message-created record), or, when
- *    the records of the message were lost, the sweep of the retry service.
+ *    also when the webhook is enabled a moment later. The message states it, and lists derive the delivery
+ *    from it (platform/mongo/messages/stated-deliveries.ts): it gets a document when a resend marks it.
  * 2. An attempt is due and its webhook is deleted or disabled: `cancelReasonOf`. The dispatcher checks
  *    this right before each request, the retry service when it releases a parked attempt.
  * 3. An attempt failed, and its webhook was deleted or disabled meanwhile: `cancelReasonOf` again, when

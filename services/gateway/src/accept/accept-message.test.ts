@@ -1,8 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import { type OpenedWebhook, targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
@@ -28,9 +26,6 @@ describe('accept message', () => {
   const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
   let batches: Message[][];
-  /** The batches of cancelled deliveries. */
-  let cancelled: (readonly SettledDelivery[])[];
-  let insertCancelled: DeliveryStore['insertAll'];
   let counts: CountedMessage[];
   let hasRoomForCounts: boolean;
   let webhooks: OpenedWebhook[] | null;
@@ -43,10 +38,9 @@ describe('accept message', () => {
     Promise.resolve(batch.map(() => outcome));
 
   beforeEach(() => {
-    [batches, cancelled, counts, hasRoomForCounts] = [[], [], [], true];
+    [batches, counts, hasRoomForCounts] = [[], [], true];
     webhooks = [openedWebhook(1, { secret: SECRET })];
     insertAll = allAs('stored');
-    insertCancelled = () => Promise.resolve(new Set());
     seal = ({ id }, { headers }) => `sealed ${id} with ${headers.length} headers`;
     acceptMessages = createAcceptMessages({
       nowMs: () => NOW_MS,
@@ -60,12 +54,6 @@ describe('accept message', () => {
         store: (batch) => {
           batches.push([...batch]);
           return insertAll(batch);
-        },
-      },
-      deliveries: {
-        insertAll: (batch) => {
-          cancelled.push(batch);
-          return insertCancelled(batch);
         },
       },
       counts: { add: (counted) => void counts.push(counted), hasRoom: () => hasRoomForCounts },
@@ -159,28 +147,6 @@ describe('accept message', () => {
       await acceptOne(request(1, { given: { deliverAtMs: 2, expiresAtMs: 1 }, mayBeLate: true }));
       const [stored] = batches.flat();
       expect([stored?.expiresAtMs, stored?.deliverAtMs]).toEqual([1, undefined]);
-    });
-
-    test('cancels its deliveries to disabled webhooks before the response', async () => {
-      webhooks = [openedWebhook(1, { secret: SECRET }), openedWebhook(2, { disabled: true })];
-      await acceptOne(request(1));
-      const expected = { status: 'cancelled', reason: 'webhook_disabled', attempt: null };
-      expect(cancelled).toMatchObject([[{ webhookId: openedWebhook(2).id, ...expected }]]);
-    });
-
-    test('cancels its deliveries to thousands of disabled webhooks in slices', async () => {
-      webhooks = Array.from({ length: 1_001 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
-      const accepted = await acceptOne(request(1));
-      expect(cancelled.map((slice) => slice.length)).toEqual([250, 250, 250, 250, 1]);
-      expect(cancelled.flat().map(({ webhookId }) => webhookId)).toEqual(accepted?.message.targets);
-    });
-
-    test('leaves what it cannot cancel to the dispatcher', async () => {
-      webhooks = Array.from({ length: 501 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
-      insertCancelled = () => Promise.reject(new Error('MongoDB is away'));
-      const accepted = await acceptOne(request(1));
-      expect(accepted?.message.targets).toHaveLength(501);
-      expect(cancelled).toHaveLength(1);
     });
 
     test('returns the message as it was stored', async () => {
@@ -346,9 +312,9 @@ describe('request cost', () => {
       expect(batchCostOf(request(2, 10_000, 10_000))).toBe(201);
     });
 
-    test('a request to disabled webhooks is charged with what it takes to record their deliveries', () => {
+    test('a request is charged a fifth for a disabled webhook, which gets no record', () => {
       expect(fanOutMsOf(request(2, 10_000))).toBe(250);
-      expect(fanOutMsOf(request(2, 10_000, 10_000))).toBe(500);
+      expect(fanOutMsOf(request(2, 10_000, 10_000))).toBe(50);
     });
 
     test('holds more memory with a longer payload and with more webhooks', () => {

@@ -3,6 +3,7 @@ import { ImpossibleError, requiredAt } from '@posthorn/domain/required.ts';
 import { createAdaptiveLinger, createBatcher } from '@posthorn/platform/async/batcher.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { MessageCounter } from '@posthorn/platform/mongo/messages/write-stats.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { isFault, isTemporary, notFound, overloaded, unavailable } from '../api-error.ts';
 import type { NextSlice } from '../limits/slices.ts';
 import type { Outbox } from '../outbox/outbox.ts';
@@ -19,8 +20,6 @@ import {
   assertTimes,
   buildMessage,
   type BuildMessageDeps,
-  cancelDisabledDeliveries,
-  type CancelDisabledDeps,
   type NewMessage,
   type ResolvedRequest,
   type SendOrder,
@@ -29,7 +28,8 @@ import { type Address, type Candidates, lookUpEach, type TargetResolver } from '
 
 export type { Accepted, NewMessage } from './build-message.ts';
 
-interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
+interface AcceptDeps extends BuildMessageDeps {
+  logger: Logger;
   targets: Pick<TargetResolver, 'candidatesOf'>;
   outbox: Pick<Outbox, 'store'>;
   /** Counts a stored message for its company, which pays for it. */
@@ -173,8 +173,6 @@ class AcceptCall {
       this.#rest = failedBy(error);
     });
     await Promise.all(this.#inserts);
-    const stored = this.#results.flatMap((each) => (each?.kind === 'accepted' ? each.message : []));
-    await cancelDisabledDeliveries(this.#deps, stored);
   }
 
   /** Rejects when a turn does, and when there is no memory for a message: it and all behind it are not stored. */

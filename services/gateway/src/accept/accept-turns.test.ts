@@ -62,7 +62,6 @@ beforeEach(() => {
         return batch.map((message) => outcomeOf(message, insert));
       },
     },
-    deliveries: { insertAll: () => Promise.resolve(new Set()) },
     counts: { add: () => undefined, hasRoom: () => true },
     responses: { seal: () => '' },
     acceptQueueBytes: 67_108_864,

@@ -267,6 +267,14 @@ describe('sweep stuck', () => {
       expect(await counted('lost_message')).toBe(1);
     });
 
+    test('records nothing for a webhook that was disabled at acceptance: the message states it', async () => {
+      const message = memory.add();
+      message.targets.push('wh_2');
+      message.disabledTargets = new Set(['wh_2']);
+      await createTestSweep().tick();
+      expect([...memory.deliveries.values()].map(({ webhookId }) => webhookId)).toEqual(['wh_1']);
+    });
+
     test('reads many pages and stores its position', async () => {
       for (let n = 0; n < 12_450; n += 1) memory.add();
       const last = memory.messages.at(-1)?.id;

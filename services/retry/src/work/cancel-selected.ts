@@ -125,7 +125,6 @@ async function readRecorded(
   return { ids, before, cancel: () => selected.cancel(note.companyId, ids, nowMs()) };
 }
 
-/** Of a webhook that was disabled when the message was accepted, the delivery was cancelled before, and has no document yet. */
 async function readUnrecorded(
   { selected, deliveries, checks, nowMs }: CancelSelectedDeps,
   note: Note,
@@ -134,10 +133,9 @@ async function readUnrecorded(
   const atMs = nowMs();
   const step = { before: note.before ?? undefined, limit: PAGE, sinceMs, atMs };
   const { found, before } = await selected.unrecorded(note, step);
-  const pending = found.filter(({ status }) => status === 'pending');
-  const cancelled = pending.map((each) => cancelledByClient(each, atMs));
+  const cancelled = found.map((each) => cancelledByClient(each, atMs));
   return {
-    ids: pending.map(({ id }) => id),
+    ids: found.map(({ id }) => id),
     before,
     // One that gets its document meanwhile is found by the next step.
     cancel: () => (cancelled.length > 0 ? deliveries.insertAll(cancelled) : Promise.resolve()),

@@ -45,7 +45,7 @@ function openNoted(found?: Found) {
 }
 
 const CREATED = `create posthorn_messages.${NAME}`;
-const indexed = (unique: number) => `index ${NAME}: 8, ${unique} of them unique`;
+const indexed = (unique: number) => `index ${NAME}: 10, ${unique} of them unique`;
 const spread = (database: string) => ({
   shardCollection: `${database}.${NAME}`,
   key: { _id: 'hashed' },

@@ -86,6 +86,8 @@ export const EXPIRING_KEY = { expiresAt: 1 } as const;
 export const EXPIRING_OF_COMPANY_KEY = { companyId: 1, expiresAt: 1 } as const;
 const HAS_EXPIRY = { ...EXPIRING, expiresAt: { $exists: true } };
 
+const STATES_CANCELLED = { partialFilterExpression: { disabledTargets: { $exists: true } } };
+
 /** The indexes in the collection of each day. Claims of idempotency keys are found by their ids. */
 export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
   messages: [
@@ -98,6 +100,10 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
       key: { addedTargets: 1, _id: 1 },
       options: { partialFilterExpression: { addedTargets: { $exists: true } } },
     },
+    // Messages that state cancelled deliveries, because their webhooks were disabled at acceptance: by webhook, and of a
+    // company; other messages are not in the indexes. The second one is descending: MongoDB names an index by its key.
+    { key: { disabledTargets: 1, _id: 1 }, options: STATES_CANCELLED },
+    { key: { companyId: 1, _id: -1 }, options: STATES_CANCELLED },
     // The same by what the client gave to find them by; messages without it are not in the index.
     {
       key: { companyId: 1, tags: 1, _id: 1 },

@@ -142,6 +142,20 @@ async function readStates(
   return new Map(found.map(({ _id, ...state }) => [_id, state]));
 }
 
+/** Returns those of these deliveries that have a document: with the ids alone the server reads the index and nothing else. */
+export async function recordedAmong(
+  { deliveries }: Pick<Days, 'deliveries'>,
+  ids: readonly string[],
+): Promise<Set<string>> {
+  const recorded = await readByIds(deliveries, ids, (documents, ofDay) =>
+    documents
+      .find({ _id: { $in: ofDay } })
+      .project<{ _id: string }>({ _id: 1 })
+      .toArray(),
+  );
+  return new Set(recorded.map(({ _id }) => _id));
+}
+
 async function readRecorded(
   deliveries: Days['deliveries'],
   ids: readonly string[],
