@@ -5680,6 +5680,10 @@ export interface operations {
                 ids?: string;
                 /** @description Only the webhooks of this app */
                 appId?: string;
+                /** @description Only the webhooks of this project and its apps */
+                projectId?: string;
+                /** @description Only webhooks that select it by name, by a wildcard or by selecting all */
+                eventType?: string;
                 /** @description Most entries that the page may hold */
                 limit?: number;
                 /** @description `nextCursor` of the previous page */

@@ -1,5 +1,5 @@
 import type { ChangedAuthFields } from '@posthorn/domain/auth-methods.ts';
-import { optionalFields, webhookSecret } from '@posthorn/domain/field-types.ts';
+import { eventType, optionalFields, webhookSecret } from '@posthorn/domain/field-types.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import { auditedFields } from '@posthorn/domain/webhook-fields.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
@@ -357,6 +357,12 @@ const findQuery = z.object({
   }),
   ids: idList(MAX_IDS).optional(),
   appId: idText('app').optional().meta({ description: 'Only the webhooks of this app' }),
+  projectId: idText('proj')
+    .optional()
+    .meta({ description: 'Only the webhooks of this project and its apps' }),
+  eventType: eventType.optional().meta({
+    description: 'Only webhooks that select it by name, by a wildcard or by selecting all',
+  }),
   limit: limit(100, 20),
   cursor: cursor('wh').optional(),
 });
