@@ -1,5 +1,6 @@
 import { APP_FIELDS } from './app-fields.ts';
 import { authFieldsAudited } from './auth-methods.ts';
+import { EVENT_TYPE_FIELDS } from './event-type-fields.ts';
 import { MASK } from './field-types.ts';
 import { objectFieldsShown } from './object-fields.ts';
 import { PROJECT_FIELDS } from './project-fields.ts';
@@ -33,6 +34,9 @@ export const AUDIT_ACTIONS = [
   'project.created',
   'project.updated',
   'project.deleted',
+  'event_type.created',
+  'event_type.updated',
+  'event_type.deleted',
   'app.created',
   'app.updated',
   'app.deleted',
@@ -69,6 +73,7 @@ export const AUDIT_TARGETS = [
   'person',
   'invitation',
   'project',
+  'eventType',
   'app',
   'webhook',
   'message',
@@ -153,7 +158,8 @@ export type AuditedFields = Readonly<Record<string, unknown>>;
 // prettier-ignore
 const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   ...fieldsAudited('shown'), 'authMethod', ...authFieldsAudited('shown'),
-  ...objectFieldsShown(PROJECT_FIELDS), ...objectFieldsShown(APP_FIELDS), 'appId', 'webhookId', 'withSecrets',
+  ...objectFieldsShown(PROJECT_FIELDS), ...objectFieldsShown(APP_FIELDS), ...objectFieldsShown(EVENT_TYPE_FIELDS),
+  'schemaVersion', 'appId', 'webhookId', 'withSecrets',
   'scopes', 'capabilities', 'origins', 'expiresInSeconds', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
   'since', 'until', 'reason', 'ratePerSecond', 'resendId', 'createdBefore', 'cancelBefore',
   'role', 'disabled', 'groups', 'invitationId', 'sessions', 'apiKeys',

@@ -49,6 +49,7 @@ export function createSimulatedGateway(
     newId,
     deliveries: createDeliveryStore(db),
     targets: { candidatesOf: () => Promise.resolve(targetsAmong(webhooks)) },
+    checks: { check: () => Promise.reject(new Error('no project checks payloads')) },
     counts: { add: () => undefined, hasRoom: () => true },
     responses: { seal: () => '' },
     acceptQueueBytes: 67_108_864,

@@ -377,6 +377,7 @@ function assertMayUpsert({ appId, portal }: Caller, { upsert }: Route): void {
 }
 
 interface AskedUpsert {
+  /** Or the name of what has no uid. */
   uid: string;
   /** Nothing that the cache knows of has the uid. */
   isUnknown: boolean;
@@ -389,12 +390,16 @@ interface NamedByUid {
   params: Readonly<Record<string, string>>;
 }
 
-/** Returns null for a request that is no upsert. The path of an upsert has one parameter. */
+/** Returns null for a request that is no upsert. The path of an upsert by a uid has one parameter. */
 function upsertOf(
   { upsert }: Route,
   { query, named, params }: NamedByUid,
 ): { upsert: AskedUpsert | null; problems: Problem[] } {
   if (!upsert || query.upsert !== 'true') return { upsert: null, problems: [] };
+  if (upsert.isByName) {
+    const name = Object.values(named).at(-1) ?? '';
+    return { upsert: { uid: name, isUnknown: false }, problems: [] };
+  }
   const uid = uidIn(Object.values(named)[0] ?? '');
   if (uid !== null) {
     const isUnknown = Object.values(params).some(isMarked);

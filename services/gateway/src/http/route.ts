@@ -188,8 +188,10 @@ interface RawRequest {
   fields: Readonly<Record<string, unknown>>;
 }
 
-/** The effect of `?upsert=true`: an update creates the object that its path names by a free uid. */
+/** The effect of `?upsert=true`: an update creates the object that its path names by a free uid, or by its own name. */
 export interface Upsert {
+  /** The last parameter of the path is the name of the object, which has no uid. */
+  isByName?: boolean;
   /** That of the creation. */
   body: z.ZodObject;
   /** Refuses keys of one app, whatever has the uid, so that they learn of no uid of others. */
@@ -197,6 +199,7 @@ export interface Upsert {
   action: AuditAction;
   response: ResponseSpec;
   errors: readonly SpecificError[];
+  /** Takes the uid, or the name. */
   handle: (request: CheckedRequest, uid: string) => Promise<ApiResponse>;
 }
 

@@ -19,6 +19,7 @@ const WHAT: Record<QuotaName, string> = {
   QUOTA_APPS_PER_COMPANY: 'apps for each company',
   QUOTA_WEBHOOKS_PER_APP: 'webhooks for each app',
   QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: 'global webhooks for each project',
+  QUOTA_EVENT_TYPES_PER_PROJECT: 'event types for each project',
   QUOTA_KEYS_PER_COMPANY: 'API keys for each company',
   portalLinks: 'links to its portal for each app',
   invitations: 'open invitations for each company',

@@ -5,6 +5,7 @@ import { appCountsRoute, appRoutes, findAppsRoute } from './apps.ts';
 import { auditEventRoutes } from './audit-events.ts';
 import { deliveryFilterRoutes } from './deliveries-by-filter.ts';
 import { deliveryRoutes } from './deliveries.ts';
+import { eventTypeRoutes } from './event-types.ts';
 import { testFilterRoute } from './filters.ts';
 import { holdRoutes } from './holds.ts';
 import { messageBatchRoutes } from './message-batches.ts';
@@ -24,6 +25,7 @@ import { findWebhooksRoute, webhookActionRoutes, webhookRoutes } from './webhook
 const ROUTES: ((gateway: Gateway) => Route | Route[])[] = [
   projectRoutes,
   appRoutes,
+  eventTypeRoutes,
   webhookRoutes,
   webhookActionRoutes,
   holdRoutes,
