@@ -29,6 +29,8 @@ const CALLS: Record<OperationId, (client: Posthorn) => PromiseLike<unknown>> = {
   getEventType: ({ eventTypes }) => eventTypes.get('ID', 'ID'),
   updateEventType: ({ eventTypes }) => eventTypes.update('ID', 'ID', {}),
   deleteEventType: ({ eventTypes }) => eventTypes.delete('ID', 'ID'),
+  importEventTypes: ({ eventTypes }) => eventTypes.import('ID', { document: {} }),
+  exportEventTypes: ({ eventTypes }) => eventTypes.export('ID'),
   listAppEventTypes: ({ eventTypes }) => eventTypes.listOfApp('ID'),
   getAppEventType: ({ eventTypes }) => eventTypes.getOfApp('ID', 'ID'),
   createWebhook: ({ webhooks }) => webhooks.create({ url: 'https://example.com' }),

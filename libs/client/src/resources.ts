@@ -25,6 +25,8 @@ import type {
   FailureGroup,
   FoundApp,
   FoundWebhook,
+  ImportedEventTypes,
+  ImportEventTypes,
   ListedDelivery,
   ListedEventType,
   ListedPortalLink,
@@ -201,6 +203,22 @@ export class EventTypes extends Resource {
   delete(projectId: string, name: string, options?: RequestOptions): ApiPromise<undefined> {
     const call = { id: [projectId, name], options };
     return this.api.call('DELETE', '/projects/{projectId}/event-types/{eventTypeName}', call);
+  }
+
+  /** Makes and changes event types until they are as the webhooks of an OpenAPI document; with `dryRun`, says how. */
+  import(
+    projectId: string,
+    body: ImportEventTypes,
+    options?: RequestOptions,
+  ): ApiPromise<ImportedEventTypes> {
+    const call = { id: projectId, body, options };
+    return this.api.call('POST', '/projects/{projectId}/import-event-types', call);
+  }
+
+  /** The OpenAPI document of the event types that are not archived. */
+  export(projectId: string, options?: RequestOptions): ApiPromise<Record<string, unknown>> {
+    const call = { id: projectId, options };
+    return this.api.call('GET', '/projects/{projectId}/export-event-types', call);
   }
 
   /** Those that an app may receive: the types of its project that are not archived. */

@@ -170,6 +170,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/projects/{projectId}/import-event-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import event types from an OpenAPI document
+         * @description Each webhook of the document becomes an event type, or changes the one of its name. Everything is checked before anything is changed; a repeat completes what was interrupted. The body has at most 1 MiB (1,048,576 bytes).
+         */
+        post: operations["importEventTypes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/projects/{projectId}/export-event-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the event types of a project as an OpenAPI document
+         * @description An OpenAPI 3.1 document with a webhook for each event type that is not archived. To import it changes nothing.
+         */
+        get: operations["exportEventTypes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhooks": {
         parameters: {
             query?: never;
@@ -1802,6 +1842,69 @@ export interface components {
             /** @description It is shown to nobody who chooses, and `eventTypePolicy` refuses its messages */
             archived?: boolean | null;
         };
+        ImportEventTypes: {
+            /**
+             * @description An OpenAPI document, 3.1 with `webhooks` or 3.0 with `x-webhooks`. References lead to places of the same document
+             * @example {
+             *       "openapi": "3.1.0",
+             *       "webhooks": {
+             *         "order.paid": {
+             *           "post": {
+             *             "tags": [
+             *               "Orders"
+             *             ],
+             *             "description": "An order was paid.",
+             *             "requestBody": {
+             *               "content": {
+             *                 "application/json": {
+             *                   "example": {
+             *                     "order": 17
+             *                   }
+             *                 }
+             *               }
+             *             }
+             *           }
+             *         }
+             *       }
+             *     }
+             */
+            document: {
+                [key: string]: unknown;
+            };
+            /** @description With `true`, nothing is changed */
+            dryRun?: boolean | null;
+            /** @description With `true`, event types that the document does not have are archived */
+            archiveMissing?: boolean | null;
+        };
+        ImportedEventTypes: {
+            created: number;
+            updated: number;
+            archived: number;
+            unchanged: number;
+            /** @description By name, without what is unchanged */
+            changes: {
+                name: string;
+                /** @enum {string} */
+                change: "created" | "updated" | "archived";
+            }[];
+        };
+        ImportedEventTypesResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ImportedEventTypes"];
+        };
+        OpenApiDocument: {
+            [key: string]: unknown;
+        };
+        OpenApiDocumentResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["OpenApiDocument"];
+        };
         CreateWebhook: {
             /**
              * @description An https URL, or http too where the operator sets `EGRESS_ALLOW_HTTP`, of a public host, without user, password and fragment. Stored percent-encoded, as it is sent
@@ -3232,7 +3335,7 @@ export interface components {
              * @example webhook.updated
              * @enum {string}
              */
-            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "event_type.imported" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
             actor: components["schemas"]["AuditActor"];
             target: components["schemas"]["AuditTarget"];
             /**
@@ -4015,6 +4118,11 @@ export type EventTypeResponse = components['schemas']['EventTypeResponse'];
 export type ListedEventType = components['schemas']['ListedEventType'];
 export type ListedEventTypeListResponse = components['schemas']['ListedEventTypeListResponse'];
 export type UpdateEventType = components['schemas']['UpdateEventType'];
+export type ImportEventTypes = components['schemas']['ImportEventTypes'];
+export type ImportedEventTypes = components['schemas']['ImportedEventTypes'];
+export type ImportedEventTypesResponse = components['schemas']['ImportedEventTypesResponse'];
+export type OpenApiDocument = components['schemas']['OpenApiDocument'];
+export type OpenApiDocumentResponse = components['schemas']['OpenApiDocumentResponse'];
 export type CreateWebhook = components['schemas']['CreateWebhook'];
 export type CustomHeader = components['schemas']['CustomHeader'];
 export type HeaderName = components['schemas']['HeaderName'];
@@ -4665,6 +4773,54 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EventTypeResponse"];
+                };
+            };
+        };
+    };
+    importEventTypes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportEventTypes"];
+            };
+        };
+        responses: {
+            /** @description Event types imported */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportedEventTypesResponse"];
+                };
+            };
+        };
+    };
+    exportEventTypes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Event types exported */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenApiDocumentResponse"];
                 };
             };
         };
@@ -5925,7 +6081,7 @@ export interface operations {
     listAuditEvents: {
         parameters: {
             query?: {
-                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "event_type.imported" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
                 /** @description Id of the API key or of the person that did it, `admin` for operators, or `system` for Posthorn itself */
                 actor?: string;
                 /** @description Id of what it was done to */

@@ -37,6 +37,7 @@ export const AUDIT_ACTIONS = [
   'event_type.created',
   'event_type.updated',
   'event_type.deleted',
+  'event_type.imported',
   'app.created',
   'app.updated',
   'app.deleted',
@@ -159,7 +160,7 @@ export type AuditedFields = Readonly<Record<string, unknown>>;
 const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   ...fieldsAudited('shown'), 'authMethod', ...authFieldsAudited('shown'),
   ...objectFieldsShown(PROJECT_FIELDS), ...objectFieldsShown(APP_FIELDS), ...objectFieldsShown(EVENT_TYPE_FIELDS),
-  'schemaVersion', 'appId', 'webhookId', 'withSecrets',
+  'schemaVersion', 'count', 'appId', 'webhookId', 'withSecrets',
   'scopes', 'capabilities', 'origins', 'expiresInSeconds', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
   'since', 'until', 'reason', 'ratePerSecond', 'resendId', 'createdBefore', 'cancelBefore',
   'role', 'disabled', 'groups', 'invitationId', 'sessions', 'apiKeys',

@@ -47,6 +47,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createApp } from './app.ts';
 import { type GatewayConfig, signInConfigOf } from './config.ts';
 import { createEventTypes } from './catalogue/event-types.ts';
+import { createImportEventTypes } from './catalogue/import-event-types.ts';
 import { createDashboard } from './dashboard/dashboard.ts';
 import { LiveStreams } from './dashboard/live.ts';
 import { createIdentification } from './keys/identify.ts';
@@ -278,6 +279,7 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
     startCancellation: openCancellations(basis, wake, parts),
     ...holds,
     ...accept,
+    importEventTypes: createImportEventTypes(parts),
     policy: egressPolicyOf(config),
     maxHeaderBytes: FIXED_QUOTAS.headerBytes,
     sourceIps: config.SOURCE_IPS ?? [],

@@ -72,6 +72,7 @@ export const ACTION_WORDS: Record<AuditAction, string> = {
   'event_type.created': 'Event type created',
   'event_type.updated': 'Event type changed',
   'event_type.deleted': 'Event type deleted',
+  'event_type.imported': 'Event types imported',
   'app.created': 'App created',
   'app.updated': 'App changed',
   'app.deleted': 'App deleted',

@@ -5,6 +5,7 @@ import { appCountsRoute, appRoutes, findAppsRoute } from './apps.ts';
 import { auditEventRoutes } from './audit-events.ts';
 import { deliveryFilterRoutes } from './deliveries-by-filter.ts';
 import { deliveryRoutes } from './deliveries.ts';
+import { eventTypeDocumentRoutes } from './event-type-documents.ts';
 import { eventTypeRoutes } from './event-types.ts';
 import { testFilterRoute } from './filters.ts';
 import { holdRoutes } from './holds.ts';
@@ -26,6 +27,7 @@ const ROUTES: ((gateway: Gateway) => Route | Route[])[] = [
   projectRoutes,
   appRoutes,
   eventTypeRoutes,
+  eventTypeDocumentRoutes,
   webhookRoutes,
   webhookActionRoutes,
   holdRoutes,
