@@ -30,6 +30,7 @@ import {
   createKeyedAccept,
   type KeyedAcceptDeps,
 } from '../services/gateway/src/accept/idempotency.ts';
+import { createCheckMetrics } from '../services/gateway/src/catalogue/payload-checks.ts';
 import { createUndecidedReport } from '../services/gateway/src/accept/select-targets.ts';
 import { createHttpMetrics } from '../services/gateway/src/http/http-metrics.ts';
 import {
@@ -73,6 +74,7 @@ function gateway(): Registry {
   createCacheMetrics(registry);
   createRateLimits({ ...({} as RateLimitDeps), registry, limits: LIMITS, countsBytes: 0 });
   createUndecidedReport({ registry, logger: NOTHING, monotonicMs: nothing });
+  createCheckMetrics(registry);
   createKeyedAccept({ ...({} as KeyedAcceptDeps), registry });
   createAuditMetrics(registry, NOTHING);
   createIncidentMetrics(registry);
@@ -89,6 +91,7 @@ function ingest(): Registry {
   createCacheMetrics(registry);
   createRateLimits({ ...({} as RateLimitDeps), registry, limits: LIMITS, countsBytes: 0 });
   createUndecidedReport({ registry, logger: NOTHING, monotonicMs: nothing });
+  createCheckMetrics(registry);
   createKeyedAccept({ ...({} as KeyedAcceptDeps), registry });
   createIngestMetrics(registry, { sources: [], ready: nothing, nowMs: systemClockMs });
   watchUnpublished(registry, NOTHING);

@@ -57,6 +57,8 @@ export const RIGHTS: Record<UndividedName, Rights> = {
   },
   // The admin command exports the data of a company.
   projects: { gateway: ALL, retry: READ_AND_REMOVE, admin: READ },
+  eventTypes: { gateway: ALL, retry: READ_AND_REMOVE, admin: READ },
+  eventTypeVersions: { gateway: ALL, retry: READ_AND_REMOVE, admin: READ },
   // The hold of an app is that of its webhooks, and the retry service ends it when its time is over.
   apps: { gateway: ALL, dispatcher: READ, retry: CHANGE_AND_REMOVE, admin: READ },
   webhooks: { gateway: ALL, dispatcher: READ, retry: CHANGE_AND_REMOVE, admin: READ_AND_UPDATE },

@@ -2,6 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { APP_FIELDS } from '@posthorn/domain/app-fields.ts';
 import { type AuthName, METHOD_RULES, SECRET_FIELDS } from '@posthorn/domain/auth-methods.ts';
+import { EVENT_TYPE_FIELDS, MAX_EXAMPLE_BYTES } from '@posthorn/domain/event-type-fields.ts';
+import { MAX_SCHEMA_BYTES } from '@posthorn/domain/catalogue/event-schema.ts';
 import { MASK, MAX_METADATA_BYTES, REFUSED_HEADERS } from '@posthorn/domain/field-types.ts';
 import { MAX_FILTER_BYTES } from '@posthorn/domain/parse-filter.ts';
 import type { ObjectTable } from '@posthorn/domain/object-fields.ts';
@@ -44,6 +46,11 @@ export function rulesText(): string {
   const exported: [string, string, Fields][] = [
     ['PROJECT_RULES', 'a project', merge(bodies('CreateProject'), extrasOf(PROJECT_FIELDS))],
     ['APP_RULES', 'an app', merge(bodies('CreateApp'), extrasOf(APP_FIELDS))],
+    [
+      'EVENT_TYPE_RULES',
+      'an event type',
+      merge(bodies('CreateEventType'), extrasOf(EVENT_TYPE_FIELDS)),
+    ],
     ['WEBHOOK_RULES', 'a webhook', merge(bodies('CreateWebhook'), webhookExtras())],
     ['MESSAGE_RULES', 'a message beside its payload', message],
     ['FILTER_RULES', 'a filter of deliveries', bodies('DeliveryFilter')],
@@ -100,7 +107,7 @@ function boundsOf(given: JsonSchema, named: Named): Bounds {
     schema[keyword] === undefined ? [] : [[bound, schema[keyword]]],
   );
   const choices = schema.enum as string[] | undefined;
-  const refused = (schema.not as { enum?: number[] } | undefined)?.enum;
+  const refused = (schema.not as { enum?: (number | string)[] } | undefined)?.enum;
   // The pattern of a time only repeats its format.
   const pattern = schema.format === undefined ? schema.pattern : undefined;
   return {
@@ -179,6 +186,8 @@ function merge(bounds: Fields, extras: Record<string, Extra>): Fields {
 const BEYOND_SCHEMAS: Readonly<Record<string, Extra>> = {
   metadata: { maxBytes: MAX_METADATA_BYTES },
   filter: { maxBytes: MAX_FILTER_BYTES },
+  schema: { maxBytes: MAX_SCHEMA_BYTES },
+  example: { maxBytes: MAX_EXAMPLE_BYTES },
   customHeaders: { maxBytes: FIXED_QUOTAS.headerBytes },
 };
 

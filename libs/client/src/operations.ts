@@ -53,9 +53,11 @@ export interface RawRequest extends CreateOptions {
   body?: object | string | undefined;
 }
 
+type Ids = string | readonly string[];
+
 interface CallOf<M extends Method, P extends PathOf<M>> {
-  /** Fills the parameter of the address. */
-  id?: string | undefined;
+  /** Fills the parameter of the address, or several in their order. */
+  id?: Ids | undefined;
   query?: Loose<QueryOf<M, P>> | undefined;
   body?: BodyOf<M, P> | undefined;
   options?: CreateOptions | undefined;
@@ -149,10 +151,13 @@ export class Operations {
   }
 
   /** A list that the API continues behind a number of entries. */
-  bySkip<P extends PathOf<'GET'>>(path: P, { query, options }: CallOf<'GET', P>): List<ItemOf<P>> {
+  bySkip<P extends PathOf<'GET'>>(
+    path: P,
+    { id, query, options }: CallOf<'GET', P>,
+  ): List<ItemOf<P>> {
     const { skip = 0, limit = SKIP_LIMIT } = (query ?? {}) as { skip?: number; limit?: number };
-    const paged = { ...query, limit };
-    return new List(this.#pagesOf(path, { query: paged, options }), { kind: 'skip', skip, limit });
+    const pages = this.#pagesOf(path, { id, query: { ...query, limit }, options });
+    return new List(pages, { kind: 'skip', skip, limit });
   }
 
   /** A list that the API returns at once. */
@@ -166,7 +171,7 @@ export class Operations {
       id,
       query,
       options = {},
-    }: { id?: string | undefined; query?: object | undefined; options?: CreateOptions | undefined },
+    }: { id?: Ids | undefined; query?: object | undefined; options?: CreateOptions | undefined },
   ): (position: Position) => Promise<Answer<Envelope>> {
     // Async: a wrong id rejects.
     return async (position) =>
@@ -193,9 +198,11 @@ export class Operations {
 /** The most that every list with `skip` allows. With a known limit, a page that is not full is the last one. */
 const SKIP_LIMIT = 100;
 
-function addressOf(template: string, id: string | undefined, query: object = {}): string {
+function addressOf(template: string, id: Ids | undefined, query: object = {}): string {
+  const ids = [id].flat();
+  let used = 0;
   return withQuery(
-    template.replace(/\{\w+\}/, () => encodeId(id)),
+    template.replaceAll(/\{\w+\}/g, () => encodeId(ids[used++])),
     query,
   );
 }

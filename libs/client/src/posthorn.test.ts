@@ -24,6 +24,15 @@ const CALLS: Record<OperationId, (client: Posthorn) => PromiseLike<unknown>> = {
   resumeApp: ({ apps }) => apps.resume('ID'),
   findApps: ({ apps }) => apps.find(),
   getAppCounts: ({ apps }) => apps.counts(['app_1']),
+  createEventType: ({ eventTypes }) => eventTypes.create('ID', { name: 'order.paid' }),
+  listEventTypes: ({ eventTypes }) => eventTypes.list('ID'),
+  getEventType: ({ eventTypes }) => eventTypes.get('ID', 'ID'),
+  updateEventType: ({ eventTypes }) => eventTypes.update('ID', 'ID', {}),
+  deleteEventType: ({ eventTypes }) => eventTypes.delete('ID', 'ID'),
+  importEventTypes: ({ eventTypes }) => eventTypes.import('ID', { document: {} }),
+  exportEventTypes: ({ eventTypes }) => eventTypes.export('ID'),
+  listAppEventTypes: ({ eventTypes }) => eventTypes.listOfApp('ID'),
+  getAppEventType: ({ eventTypes }) => eventTypes.getOfApp('ID', 'ID'),
   createWebhook: ({ webhooks }) => webhooks.create({ url: 'https://example.com' }),
   listWebhooks: ({ webhooks }) => webhooks.list(),
   getWebhook: ({ webhooks }) => webhooks.get('ID'),
@@ -108,7 +117,7 @@ const document = JSON.parse(readFileSync(join(ROOT, 'docs/openapi.json'), 'utf8'
   paths: Record<string, Record<string, Operation>>;
 };
 const documented = Object.entries(document.paths).flatMap(([path, methods]) => {
-  const address = path.replace(/^(?!\/api\/v1)/, '/api/v1').replace(/\{\w+\}/, 'ID');
+  const address = path.replace(/^(?!\/api\/v1)/, '/api/v1').replaceAll(/\{\w+\}/g, 'ID');
   return Object.entries(methods).map(([method, { operationId, parameters = [] }]) => ({
     operationId,
     request: `${method.toUpperCase()} ${address}`,

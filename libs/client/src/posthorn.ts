@@ -8,6 +8,7 @@ import {
   AuditEvents,
   Cancellations,
   Deliveries,
+  EventTypes,
   PortalLinks,
   PortalSettingsResource,
   Projects,
@@ -58,6 +59,7 @@ export interface PosthornOptions {
 export class Posthorn {
   readonly projects: Projects;
   readonly apps: Apps;
+  readonly eventTypes: EventTypes;
   readonly webhooks: Webhooks;
   readonly messages: Messages;
   readonly deliveries: Deliveries;
@@ -77,6 +79,7 @@ export class Posthorn {
     this.#api = api;
     this.projects = new Projects(api);
     this.apps = new Apps(api);
+    this.eventTypes = new EventTypes(api);
     this.webhooks = new Webhooks(api);
     this.messages = new Messages(api);
     this.deliveries = new Deliveries(api);

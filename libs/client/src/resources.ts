@@ -12,6 +12,7 @@ import type {
   CreateApp,
   CreatedApiKey,
   CreatedProject,
+  CreateEventType,
   CreatePortalLink,
   CreateProject,
   CreateWebhook,
@@ -20,10 +21,14 @@ import type {
   DeliveryPlan,
   EndHold,
   ErasedResponses,
+  EventType,
   FailureGroup,
   FoundApp,
   FoundWebhook,
+  ImportedEventTypes,
+  ImportEventTypes,
   ListedDelivery,
+  ListedEventType,
   ListedPortalLink,
   OpenCircuit,
   Overview,
@@ -44,6 +49,7 @@ import type {
   Stats,
   TestedFilter,
   TestFilter,
+  TestWebhook,
   UpdatePortalSettings,
   Webhook,
   WebhookHealth,
@@ -152,6 +158,84 @@ export class Apps extends Resource {
   }
 }
 
+/** The catalogue of a project: what its messages are called and what they contain. */
+export class EventTypes extends Resource {
+  create(
+    projectId: string,
+    eventType: CreateEventType,
+    options?: CreateOptions,
+  ): ApiPromise<EventType> {
+    const call = { id: projectId, body: eventType, options };
+    return this.api.create('/projects/{projectId}/event-types', call);
+  }
+
+  /** By name, without schema and example. */
+  list(
+    projectId: string,
+    query?: QueryOf<'GET', '/projects/{projectId}/event-types'>,
+    options?: RequestOptions,
+  ): List<ListedEventType> {
+    return this.api.bySkip('/projects/{projectId}/event-types', { id: projectId, query, options });
+  }
+
+  /** With `version`, shows an earlier schema. */
+  get(
+    projectId: string,
+    name: string,
+    query?: QueryOf<'GET', '/projects/{projectId}/event-types/{eventTypeName}'>,
+    options?: RequestOptions,
+  ): ApiPromise<EventType> {
+    const call = { id: [projectId, name], query, options };
+    return this.api.call('GET', '/projects/{projectId}/event-types/{eventTypeName}', call);
+  }
+
+  /** Fields that are left out keep their values, and null takes one away. With `upsert`, creates what is not there. */
+  update(
+    projectId: string,
+    name: string,
+    changes: BodyOf<'PUT', '/projects/{projectId}/event-types/{eventTypeName}'>,
+    { upsert, ...options }: UpdateOptions = {},
+  ): ApiPromise<EventType> {
+    const call = { id: [projectId, name], query: { upsert }, body: changes, options };
+    return this.api.call('PUT', '/projects/{projectId}/event-types/{eventTypeName}', call);
+  }
+
+  delete(projectId: string, name: string, options?: RequestOptions): ApiPromise<undefined> {
+    const call = { id: [projectId, name], options };
+    return this.api.call('DELETE', '/projects/{projectId}/event-types/{eventTypeName}', call);
+  }
+
+  /** Makes and changes event types until they are as the webhooks of an OpenAPI document; with `dryRun`, says how. */
+  import(
+    projectId: string,
+    body: ImportEventTypes,
+    options?: RequestOptions,
+  ): ApiPromise<ImportedEventTypes> {
+    const call = { id: projectId, body, options };
+    return this.api.call('POST', '/projects/{projectId}/import-event-types', call);
+  }
+
+  /** The OpenAPI document of the event types that are not archived. */
+  export(projectId: string, options?: RequestOptions): ApiPromise<Record<string, unknown>> {
+    const call = { id: projectId, options };
+    return this.api.call('GET', '/projects/{projectId}/export-event-types', call);
+  }
+
+  /** Those that an app may receive: the types of its project that are not archived. */
+  listOfApp(
+    appId: string,
+    query?: QueryOf<'GET', '/apps/{appId}/event-types'>,
+    options?: RequestOptions,
+  ): List<ListedEventType> {
+    return this.api.bySkip('/apps/{appId}/event-types', { id: appId, query, options });
+  }
+
+  getOfApp(appId: string, name: string, options?: RequestOptions): ApiPromise<EventType> {
+    const call = { id: [appId, name], options };
+    return this.api.call('GET', '/apps/{appId}/event-types/{eventTypeName}', call);
+  }
+}
+
 export class Webhooks extends Resource {
   /** Whether a message would pass a filter, and which condition fails. Stores and sends nothing. */
   testFilter(test: TestFilter, options?: RequestOptions): ApiPromise<TestedFilter> {
@@ -200,9 +284,9 @@ export class Webhooks extends Resource {
     return this.api.create('/webhooks/{webhookId}/rotate-secret', call);
   }
 
-  /** Sends a test message to this webhook alone, and returns its delivery. */
-  test(webhookId: string, options?: CreateOptions): ApiPromise<Delivery> {
-    return this.api.create('/webhooks/{webhookId}/test', { id: webhookId, options });
+  /** Sends a test message to this webhook alone, with the example of an `eventType` or a small payload; returns its delivery. */
+  test(webhookId: string, test?: TestWebhook, options?: CreateOptions): ApiPromise<Delivery> {
+    return this.api.create('/webhooks/{webhookId}/test', { id: webhookId, body: test, options });
   }
 
   /** Ends its pending deliveries, however many there are. */

@@ -25,8 +25,8 @@ export interface Bounds {
   /** A regular expression of JavaScript for the whole value. */
   pattern?: string;
   choices?: readonly string[];
-  /** Numbers within the bounds that are refused all the same. */
-  refused?: readonly number[];
+  /** Numbers, or texts, within the bounds that are refused all the same. */
+  refused?: readonly (number | string)[];
   minEntries?: number;
   maxEntries?: number;
   /** Of all entries together: of `pairs` and `json` as JSON, of `headers` those of their keys and values. */

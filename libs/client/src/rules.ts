@@ -13,6 +13,7 @@ export const PROJECT_RULES = {
   environment: { type: 'text', choices: ['development', 'production'], isFixed: true, default: 'development' },
   metadata: { type: 'pairs', maxEntries: 20, parts: { key: { type: 'text', minChars: 1, maxChars: 40 }, value: { type: 'text', maxChars: 500 } }, maxBytes: 16384, default: {} },
   description: { type: 'text', maxChars: 1000, default: null },
+  eventTypePolicy: { type: 'text', choices: ['open', 'known', 'validated'], default: 'open' },
 } as const satisfies Rules;
 
 /** The fields of an app. */
@@ -25,6 +26,17 @@ export const APP_RULES = {
   description: { type: 'text', maxChars: 1000, default: '' },
   storeResponses: { type: 'flag', default: true },
   storePayloads: { type: 'text', choices: ['retained', 'until-delivered'], default: 'retained' },
+} as const satisfies Rules;
+
+/** The fields of an event type. */
+export const EVENT_TYPE_RULES = {
+  name: { type: 'text', minChars: 1, maxChars: 128, pattern: '^[A-Za-z0-9._:/-]{1,128}$', refused: ['.', '..'], isRequired: true, isFixed: true },
+  description: { type: 'text', maxChars: 4096, default: '' },
+  group: { type: 'text', minChars: 1, maxChars: 100, default: null },
+  schema: { type: 'json', maxBytes: 32768, default: null },
+  example: { type: 'json', maxBytes: 32768, default: null },
+  deprecated: { type: 'flag', default: false },
+  archived: { type: 'flag', default: false },
 } as const satisfies Rules;
 
 /** The fields of a webhook. */

@@ -87,6 +87,129 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/projects/{projectId}/event-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the event types of a project by name
+         * @description Without `schema` and `example`.
+         */
+        get: operations["listEventTypes"];
+        put?: never;
+        /** Create an event type in the catalogue of a project */
+        post: operations["createEventType"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/projects/{projectId}/event-types/{eventTypeName}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an event type */
+        get: operations["getEventType"];
+        /**
+         * Update an event type
+         * @description Fields that are left out keep their values, and null takes one away. Another `schema` is another version.
+         */
+        put: operations["updateEventType"];
+        post?: never;
+        /**
+         * Delete an event type
+         * @description Its earlier schemas go too. Messages and the event types of webhooks stay as they are.
+         */
+        delete: operations["deleteEventType"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/event-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the event types that an app may receive, by name
+         * @description Those of its project that are not archived, without `schema` and `example`.
+         */
+        get: operations["listAppEventTypes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/event-types/{eventTypeName}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an event type that an app may receive */
+        get: operations["getAppEventType"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/projects/{projectId}/import-event-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import event types from an OpenAPI document
+         * @description Each webhook of the document becomes an event type, or changes the one of its name. Everything is checked before anything is changed; a repeat completes what was interrupted. The body has at most 1 MiB (1,048,576 bytes).
+         */
+        post: operations["importEventTypes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/projects/{projectId}/export-event-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the event types of a project as an OpenAPI document
+         * @description An OpenAPI 3.1 document with a webhook for each event type that is not archived. To import it changes nothing.
+         */
+        get: operations["exportEventTypes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhooks": {
         parameters: {
             query?: never;
@@ -1374,6 +1497,8 @@ export interface components {
                 [key: string]: string;
             } | null;
             description?: string | null;
+            /** @description `known` refuses messages whose event type is not in the catalogue, `validated` also payloads that do not meet its schema. `open` when left out */
+            eventTypePolicy?: ("open" | "known" | "validated") | null;
         };
         CreatedProject: {
             /**
@@ -1394,6 +1519,8 @@ export interface components {
             };
             /** @description Absent when none was given */
             description?: string;
+            /** @enum {string} */
+            eventTypePolicy: "open" | "known" | "validated";
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
         };
@@ -1429,6 +1556,8 @@ export interface components {
             };
             /** @description Absent when none was given */
             description?: string;
+            /** @enum {string} */
+            eventTypePolicy: "open" | "known" | "validated";
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /**
@@ -1471,6 +1600,8 @@ export interface components {
                 [key: string]: string;
             } | null;
             description?: string | null;
+            /** @description `known` refuses messages whose event type is not in the catalogue, `validated` also payloads that do not meet its schema. `open` when left out */
+            eventTypePolicy?: ("open" | "known" | "validated") | null;
         };
         EmptyResponse: {
             /** @constant */
@@ -1586,6 +1717,193 @@ export interface components {
             storeResponses?: boolean | null;
             /** @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out */
             storePayloads?: components["schemas"]["StorePayloads"] | null;
+        };
+        CreateEventType: {
+            /** @example order.paid */
+            name: string;
+            /** @description For people, as plain text with its line breaks */
+            description?: string | null;
+            /**
+             * @description Event types of a group are listed together; by default those with the same first part
+             * @example Orders
+             */
+            group?: string | null;
+            /**
+             * @description JSON Schema 2020-12 of the payload, with the keywords of docs/event-types.md. At most 32768 bytes, 32 levels and 2,000 objects
+             * @example {
+             *       "type": "object",
+             *       "required": [
+             *         "amount"
+             *       ],
+             *       "properties": {
+             *         "amount": {
+             *           "type": "number"
+             *         }
+             *       }
+             *     }
+             */
+            schema?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description A payload, which meets `schema`. At most 32768 bytes
+             * @example {
+             *       "amount": 12.5
+             *     }
+             */
+            example?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description It works, and is marked wherever people choose */
+            deprecated?: boolean | null;
+            /** @description It is shown to nobody who chooses, and `eventTypePolicy` refuses its messages */
+            archived?: boolean | null;
+        };
+        EventType: {
+            name: string;
+            /** @description Empty when none was given */
+            description: string;
+            group: string | null;
+            deprecated: boolean;
+            archived: boolean;
+            /** @description Set by Posthorn: 1, and one more with each other `schema` */
+            schemaVersion: number;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            schema: {
+                [key: string]: unknown;
+            } | null;
+            example: {
+                [key: string]: unknown;
+            } | null;
+        };
+        EventTypeResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["EventType"];
+        };
+        ListedEventType: {
+            name: string;
+            /** @description Empty when none was given */
+            description: string;
+            group: string | null;
+            deprecated: boolean;
+            archived: boolean;
+            /** @description Set by Posthorn: 1, and one more with each other `schema` */
+            schemaVersion: number;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
+        ListedEventTypeListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ListedEventType"][];
+        };
+        UpdateEventType: {
+            /** @description For people, as plain text with its line breaks */
+            description?: string | null;
+            /**
+             * @description Event types of a group are listed together; by default those with the same first part
+             * @example Orders
+             */
+            group?: string | null;
+            /**
+             * @description JSON Schema 2020-12 of the payload, with the keywords of docs/event-types.md. At most 32768 bytes, 32 levels and 2,000 objects
+             * @example {
+             *       "type": "object",
+             *       "required": [
+             *         "amount"
+             *       ],
+             *       "properties": {
+             *         "amount": {
+             *           "type": "number"
+             *         }
+             *       }
+             *     }
+             */
+            schema?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description A payload, which meets `schema`. At most 32768 bytes
+             * @example {
+             *       "amount": 12.5
+             *     }
+             */
+            example?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description It works, and is marked wherever people choose */
+            deprecated?: boolean | null;
+            /** @description It is shown to nobody who chooses, and `eventTypePolicy` refuses its messages */
+            archived?: boolean | null;
+        };
+        ImportEventTypes: {
+            /**
+             * @description An OpenAPI document, 3.1 with `webhooks` or 3.0 with `x-webhooks`. References lead to places of the same document
+             * @example {
+             *       "openapi": "3.1.0",
+             *       "webhooks": {
+             *         "order.paid": {
+             *           "post": {
+             *             "tags": [
+             *               "Orders"
+             *             ],
+             *             "description": "An order was paid.",
+             *             "requestBody": {
+             *               "content": {
+             *                 "application/json": {
+             *                   "example": {
+             *                     "order": 17
+             *                   }
+             *                 }
+             *               }
+             *             }
+             *           }
+             *         }
+             *       }
+             *     }
+             */
+            document: {
+                [key: string]: unknown;
+            };
+            /** @description With `true`, nothing is changed */
+            dryRun?: boolean | null;
+            /** @description With `true`, event types that the document does not have are archived */
+            archiveMissing?: boolean | null;
+        };
+        ImportedEventTypes: {
+            created: number;
+            updated: number;
+            archived: number;
+            unchanged: number;
+            /** @description By name, without what is unchanged */
+            changes: {
+                name: string;
+                /** @enum {string} */
+                change: "created" | "updated" | "archived";
+            }[];
+        };
+        ImportedEventTypesResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ImportedEventTypes"];
+        };
+        OpenApiDocument: {
+            [key: string]: unknown;
+        };
+        OpenApiDocumentResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["OpenApiDocument"];
         };
         CreateWebhook: {
             /**
@@ -2075,6 +2393,13 @@ export interface components {
              * @example whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=
              */
             secret?: string | null;
+        };
+        TestWebhook: {
+            /**
+             * @description The message has this event type of the catalogue, and its `example` as payload
+             * @example order.paid
+             */
+            eventType?: string | null;
         };
         Delivery: {
             /**
@@ -3010,7 +3335,7 @@ export interface components {
              * @example webhook.updated
              * @enum {string}
              */
-            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "event_type.imported" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
             actor: components["schemas"]["AuditActor"];
             target: components["schemas"]["AuditTarget"];
             /**
@@ -3085,7 +3410,7 @@ export interface components {
              * @example webhook
              * @enum {string}
              */
-            kind: "company" | "apiKey" | "signingKey" | "portalLink" | "person" | "invitation" | "project" | "app" | "webhook" | "message" | "delivery" | "resend" | "cancellation" | "deadLetters" | "ingestRejects" | "encryptionKeys";
+            kind: "company" | "apiKey" | "signingKey" | "portalLink" | "person" | "invitation" | "project" | "eventType" | "app" | "webhook" | "message" | "delivery" | "resend" | "cancellation" | "deadLetters" | "ingestRejects" | "encryptionKeys";
             /** @description Null for several at once, and for one that was not created */
             id: string | null;
         };
@@ -3787,6 +4112,17 @@ export type Hold = components['schemas']['Hold'];
 export type AppResponse = components['schemas']['AppResponse'];
 export type AppListResponse = components['schemas']['AppListResponse'];
 export type UpdateApp = components['schemas']['UpdateApp'];
+export type CreateEventType = components['schemas']['CreateEventType'];
+export type EventType = components['schemas']['EventType'];
+export type EventTypeResponse = components['schemas']['EventTypeResponse'];
+export type ListedEventType = components['schemas']['ListedEventType'];
+export type ListedEventTypeListResponse = components['schemas']['ListedEventTypeListResponse'];
+export type UpdateEventType = components['schemas']['UpdateEventType'];
+export type ImportEventTypes = components['schemas']['ImportEventTypes'];
+export type ImportedEventTypes = components['schemas']['ImportedEventTypes'];
+export type ImportedEventTypesResponse = components['schemas']['ImportedEventTypesResponse'];
+export type OpenApiDocument = components['schemas']['OpenApiDocument'];
+export type OpenApiDocumentResponse = components['schemas']['OpenApiDocumentResponse'];
 export type CreateWebhook = components['schemas']['CreateWebhook'];
 export type CustomHeader = components['schemas']['CustomHeader'];
 export type HeaderName = components['schemas']['HeaderName'];
@@ -3809,6 +4145,7 @@ export type WebhookListResponse = components['schemas']['WebhookListResponse'];
 export type UpdateWebhook = components['schemas']['UpdateWebhook'];
 export type WebhookResponse = components['schemas']['WebhookResponse'];
 export type RotateSecret = components['schemas']['RotateSecret'];
+export type TestWebhook = components['schemas']['TestWebhook'];
 export type Delivery = components['schemas']['Delivery'];
 export type DeliveryStatus = components['schemas']['DeliveryStatus'];
 export type MadeAttempt = components['schemas']['MadeAttempt'];
@@ -4203,6 +4540,291 @@ export interface operations {
             };
         };
     };
+    listEventTypes: {
+        parameters: {
+            query?: {
+                /** @description Only event types of this group */
+                group?: string;
+                /** @description Only archived ones, or only others */
+                archived?: boolean;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Event types found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedEventTypeListResponse"];
+                };
+            };
+        };
+    };
+    createEventType: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateEventType"];
+            };
+        };
+        responses: {
+            /** @description Event type created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventTypeResponse"];
+                };
+            };
+        };
+    };
+    getEventType: {
+        parameters: {
+            query?: {
+                /** @description Shows an earlier `schema`. The newest 20 are kept */
+                version?: number;
+            };
+            header?: never;
+            path: {
+                projectId: string;
+                eventTypeName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Event type found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventTypeResponse"];
+                };
+            };
+        };
+    };
+    updateEventType: {
+        parameters: {
+            query?: {
+                /** @description With `true`, the event type is created when the project has none of this name, with the fields of a creation */
+                upsert?: boolean;
+            };
+            header?: never;
+            path: {
+                projectId: string;
+                eventTypeName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UpdateEventType"] | {
+                    /** @example order.paid */
+                    name?: string;
+                    /** @description For people, as plain text with its line breaks */
+                    description?: string | null;
+                    /**
+                     * @description Event types of a group are listed together; by default those with the same first part
+                     * @example Orders
+                     */
+                    group?: string | null;
+                    /**
+                     * @description JSON Schema 2020-12 of the payload, with the keywords of docs/event-types.md. At most 32768 bytes, 32 levels and 2,000 objects
+                     * @example {
+                     *       "type": "object",
+                     *       "required": [
+                     *         "amount"
+                     *       ],
+                     *       "properties": {
+                     *         "amount": {
+                     *           "type": "number"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    schema?: {
+                        [key: string]: unknown;
+                    } | null;
+                    /**
+                     * @description A payload, which meets `schema`. At most 32768 bytes
+                     * @example {
+                     *       "amount": 12.5
+                     *     }
+                     */
+                    example?: {
+                        [key: string]: unknown;
+                    } | null;
+                    /** @description It works, and is marked wherever people choose */
+                    deprecated?: boolean | null;
+                    /** @description It is shown to nobody who chooses, and `eventTypePolicy` refuses its messages */
+                    archived?: boolean | null;
+                };
+            };
+        };
+        responses: {
+            /** @description Event type updated */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventTypeResponse"];
+                };
+            };
+            /** @description Event type created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventTypeResponse"];
+                };
+            };
+        };
+    };
+    deleteEventType: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                projectId: string;
+                eventTypeName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Event type deleted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmptyResponse"];
+                };
+            };
+        };
+    };
+    listAppEventTypes: {
+        parameters: {
+            query?: {
+                /** @description Only event types of this group */
+                group?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Event types found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedEventTypeListResponse"];
+                };
+            };
+        };
+    };
+    getAppEventType: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                appId: string;
+                eventTypeName: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Event type found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventTypeResponse"];
+                };
+            };
+        };
+    };
+    importEventTypes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportEventTypes"];
+            };
+        };
+        responses: {
+            /** @description Event types imported */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportedEventTypesResponse"];
+                };
+            };
+        };
+    };
+    exportEventTypes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Event types exported */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenApiDocumentResponse"];
+                };
+            };
+        };
+    };
     listWebhooks: {
         parameters: {
             query?: {
@@ -4378,7 +5000,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": components["schemas"]["TestWebhook"];
             };
         };
         responses: {
@@ -5459,7 +6081,7 @@ export interface operations {
     listAuditEvents: {
         parameters: {
             query?: {
-                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "event_type.imported" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
                 /** @description Id of the API key or of the person that did it, `admin` for operators, or `system` for Posthorn itself */
                 actor?: string;
                 /** @description Id of what it was done to */
@@ -5680,6 +6302,10 @@ export interface operations {
                 ids?: string;
                 /** @description Only the webhooks of this app */
                 appId?: string;
+                /** @description Only the webhooks of this project and its apps */
+                projectId?: string;
+                /** @description Only webhooks that select it by name, by a wildcard or by selecting all */
+                eventType?: string;
                 /** @description Most entries that the page may hold */
                 limit?: number;
                 /** @description `nextCursor` of the previous page */
@@ -6115,6 +6741,8 @@ export type ErrorCode =
   | 'quota_exceeded'
   /** 409: another project, app or webhook of the company has the `uid`; for an upsert, one with another owner or environment. */
   | 'uid_taken'
+  /** 409: the catalogue of the project has an event type of this name. */
+  | 'event_type_exists'
   /** 409: the role of the person comes from their groups alone. */
   | 'role_by_group'
   /** 409: a link made the API key, which nobody knows. */
@@ -6131,5 +6759,9 @@ export type ErrorCode =
   | 'payload_erased'
   /** 409: the first request with this key is still running. */
   | 'idempotency_key_running'
+  /** 422: the project takes event types of its catalogue only, and the message has none of them. */
+  | 'event_type_unknown'
+  /** 422: the payload does not meet the schema of its event type; `errors` lists up to 20 problems. */
+  | 'payload_invalid'
   /** 422: the key was used with another body, or with another id in the address. */
   | 'idempotency_key_reused';

@@ -1,5 +1,6 @@
 import { APP_FIELDS } from './app-fields.ts';
 import { authFieldsAudited } from './auth-methods.ts';
+import { EVENT_TYPE_FIELDS } from './event-type-fields.ts';
 import { MASK } from './field-types.ts';
 import { objectFieldsShown } from './object-fields.ts';
 import { type GroupRole, groupRoleText } from './people.ts';
@@ -34,6 +35,10 @@ export const AUDIT_ACTIONS = [
   'project.created',
   'project.updated',
   'project.deleted',
+  'event_type.created',
+  'event_type.updated',
+  'event_type.deleted',
+  'event_type.imported',
   'app.created',
   'app.updated',
   'app.deleted',
@@ -70,6 +75,7 @@ export const AUDIT_TARGETS = [
   'person',
   'invitation',
   'project',
+  'eventType',
   'app',
   'webhook',
   'message',
@@ -154,7 +160,8 @@ export type AuditedFields = Readonly<Record<string, unknown>>;
 // prettier-ignore
 const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   ...fieldsAudited('shown'), 'authMethod', ...authFieldsAudited('shown'),
-  ...objectFieldsShown(PROJECT_FIELDS), ...objectFieldsShown(APP_FIELDS), 'appId', 'webhookId', 'withSecrets',
+  ...objectFieldsShown(PROJECT_FIELDS), ...objectFieldsShown(APP_FIELDS), ...objectFieldsShown(EVENT_TYPE_FIELDS),
+  'schemaVersion', 'count', 'appId', 'webhookId', 'withSecrets',
   'scopes', 'capabilities', 'origins', 'expiresInSeconds', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
   'since', 'until', 'reason', 'ratePerSecond', 'resendId', 'createdBefore', 'cancelBefore',
   'role', 'disabled', 'groups', 'invitationId', 'sessions', 'apiKeys',

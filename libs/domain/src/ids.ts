@@ -20,7 +20,9 @@ export type IdPrefix =
   | 'usr'
   | 'inv'
   | 'oev'
-  | 'rot';
+  | 'rot'
+  /** The request that made an event type, whose own id is its name. */
+  | 'evt';
 
 const TIME_CHARS = 10;
 const HALF_BITS = 2 ** 40;

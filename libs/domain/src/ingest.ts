@@ -227,6 +227,8 @@ export const REJECT_CODES = [
   'body_too_large',
   'not_found',
   'quota_exceeded',
+  'event_type_unknown',
+  'payload_invalid',
   'idempotency_key_reused',
   'internal_error',
   // Its batch, its headers, or a format of before Kafka 0.11 cannot be read: only its place is known.

@@ -73,6 +73,11 @@ export const NONE_DISABLED: ReadonlySet<string> = new Set();
 export const MAX_BODY_BYTES = 262_144;
 export const MAX_PAYLOAD_DEPTH = 64;
 
+/** What a project refuses of its messages by its catalogue (docs/contract.md C28.6). */
+export const EVENT_TYPE_POLICIES = ['open', 'known', 'validated'] as const;
+
+export type EventTypePolicy = (typeof EVENT_TYPE_POLICIES)[number];
+
 /** How long an app keeps its payloads. `until-delivered`: until every delivery of the message is delivered. */
 export const STORE_PAYLOADS = ['retained', 'until-delivered'] as const;
 

@@ -249,10 +249,10 @@ async function withSigner(
   if (found.kind === 'opened') {
     return { kind: 'opened', webhook, origin, path, tls, appHeld, signer: found.signer };
   }
-  const { id, companyId, appId, disabled, cancelBeforeMs, maxAttempts, held } = webhook;
+  const { id, companyId, projectId, appId, disabled, cancelBeforeMs, maxAttempts, held } = webhook;
   const { eventTypes, filter } = webhook;
   const stops = { disabled, cancelBeforeMs, maxAttempts, held, appHeld };
-  const listed = { id, companyId, appId, eventTypes, filter };
+  const listed = { id, companyId, projectId, appId, eventTypes, filter };
   return { kind: 'unopened', ...listed, ...stops, problem: found.problem };
 }
 

@@ -34,7 +34,14 @@ export function openCaches(
   { client, subscriber }: OpenRedis,
 ): Caches {
   const { REDIS_PREFIX } = context.config;
-  const changes = followChanges(context, connection, ['companies', 'apiKeys', 'apps', 'webhooks']);
+  const changes = followChanges(context, connection, [
+    'companies',
+    'apiKeys',
+    'projects',
+    'eventTypes',
+    'apps',
+    'webhooks',
+  ]);
   const watchCache = createCacheMetrics(context.registry);
   const forgetting: ((id: string) => void)[] = [];
   const onChange = ({ id }: Invalidation): void => {

@@ -24,6 +24,9 @@ const quotas = z.object({
   QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: wholeNumber(1, 1_000_000)
     .default(10_000)
     .describe('Global webhooks of one project'),
+  QUOTA_EVENT_TYPES_PER_PROJECT: wholeNumber(1, 100_000)
+    .default(2_000)
+    .describe('Event types in the catalogue of one project'),
   QUOTA_KEYS_PER_COMPANY: wholeNumber(1, 1_000_000)
     .default(1_000)
     .describe('API keys of one company'),

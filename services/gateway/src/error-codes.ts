@@ -227,6 +227,11 @@ const SOMEWHERE = {
     when: 'another project, app or webhook of the company has the `uid`; for an upsert, one with another owner or environment',
     message: 'Another app has the uid customer-17.',
   },
+  event_type_exists: {
+    status: 409,
+    when: 'the catalogue of the project has an event type of this name',
+    message: 'The project has the event type order.paid already.',
+  },
   role_by_group: {
     status: 409,
     when: 'the role of the person comes from their groups alone',
@@ -269,6 +274,16 @@ const SOMEWHERE = {
     message:
       'The first request with this Idempotency-Key is still running; send it again in a moment.',
     retryAfter: '1',
+  },
+  event_type_unknown: {
+    status: 422,
+    when: 'the project takes event types of its catalogue only, and the message has none of them',
+    message: 'eventType: is no event type in the catalogue of the project, or is archived',
+  },
+  payload_invalid: {
+    status: 422,
+    when: 'the payload does not meet the schema of its event type; `errors` lists up to 20 problems',
+    message: 'payload.amount: is required',
   },
   idempotency_key_reused: {
     status: 422,

@@ -21,6 +21,8 @@ import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { HoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { EventTypes } from './catalogue/event-types.ts';
+import type { ImportEventTypes } from './catalogue/import-event-types.ts';
 import type { AcceptMessages } from './accept/accept-message.ts';
 import type { AcceptOne, KeyedAccept } from './accept/idempotency.ts';
 import type { ConcurrencyBounds } from './history/health.ts';
@@ -88,6 +90,8 @@ export interface Gateway {
   uids: Uids;
   projects: Projects;
   apps: Apps;
+  eventTypes: EventTypes;
+  importEventTypes: ImportEventTypes;
   apiKeys: ApiKeys;
   personSessions: PersonSessions;
   companyKeys: CompanyKeys;

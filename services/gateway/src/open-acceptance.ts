@@ -31,6 +31,8 @@ import { createSealedResponses } from './accept/build-message.ts';
 import { createKeyedAccept } from './accept/idempotency.ts';
 import { createUndecidedReport } from './accept/select-targets.ts';
 import { createTargetResolver } from './accept/targets.ts';
+import { createCatalogueReads } from './catalogue/message-policy.ts';
+import { createPayloadChecks, type PayloadChecks } from './catalogue/payload-checks.ts';
 import { type OpenRedis, openRedis } from '@posthorn/platform/redis/open-redis.ts';
 import { type Caches, openCaches } from './caches.ts';
 import type { IngestConfig } from './config.ts';
@@ -203,13 +205,26 @@ export async function openOutbox({
   return outbox;
 }
 
+/** Opens the check of payloads, whose worker thread starts with the first one. */
+export function openPayloadChecks({ context, throttle }: Basis): PayloadChecks {
+  const { registry, logger, lifecycle } = context;
+  const { charge } = throttle;
+  const checks = createPayloadChecks({ registry, logger, charge, monotonicMs });
+  lifecycle.onStop('payload checks', () => checks.close());
+  return checks;
+}
+
 /**
  * Opens the acceptance of messages, with its cache, which has the apps that were used last, and its memory budgets. A stop
  * waits for the running inserts.
  */
 export async function openAccept(
   basis: Basis,
-  { webhooks, messages }: Pick<Gateway, 'webhooks' | 'messages'>,
+  {
+    webhooks,
+    messages,
+    payloadChecks,
+  }: Pick<Gateway, 'webhooks' | 'messages'> & { payloadChecks: PayloadChecks },
   outbox: Outbox,
 ): Promise<Pick<Gateway, 'acceptMany' | 'hasRoomToAccept' | 'acceptOne'>> {
   const { context, db, vault, budgets, spans, shareOf, nowMs, newId } = basis;
@@ -222,6 +237,7 @@ export async function openAccept(
     webhooks,
     readApps: createReadAppTargets(basis.requestDb, vault),
     notStoredByApp: createNotStored(basis.requestDb),
+    ...createCatalogueReads(basis.requestDb),
     areChangesFollowed: basis.caches.areChangesFollowed,
     onUndecided: createUndecidedReport({ registry, logger, monotonicMs }),
   });
@@ -238,6 +254,7 @@ export async function openAccept(
   });
   const untraced = createAcceptMessages({
     targets,
+    checks: payloadChecks,
     outbox,
     counts: openMessageStats(context, { db, budgets, budgetBytes: shareOf('stats') }),
     publisherId: outbox.publisherId,

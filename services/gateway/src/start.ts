@@ -10,6 +10,7 @@ import {
   createAuditStore,
 } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
+import { createEventTypeStore } from '@posthorn/platform/mongo/companies/event-types.ts';
 import { createCreationKeyStore } from '@posthorn/platform/mongo/companies/creation-keys.ts';
 import { createInvitationStore } from '@posthorn/platform/mongo/companies/invitations.ts';
 import { createLinkStore } from '@posthorn/platform/mongo/companies/links.ts';
@@ -45,6 +46,8 @@ import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createApp } from './app.ts';
 import { type GatewayConfig, signInConfigOf } from './config.ts';
+import { createEventTypes } from './catalogue/event-types.ts';
+import { createImportEventTypes } from './catalogue/import-event-types.ts';
 import { createDashboard } from './dashboard/dashboard.ts';
 import { LiveStreams } from './dashboard/live.ts';
 import { createIdentification } from './keys/identify.ts';
@@ -88,6 +91,7 @@ import {
   openAccept,
   openBasis,
   openOutbox,
+  openPayloadChecks,
   openRateLimits,
   openUids,
 } from './open-acceptance.ts';
@@ -240,9 +244,19 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
   const { invalidate } = basis.caches;
   const quotas = openQuotas(basis);
   const uids = openUids(basis);
-  const projects = createProjects({ db, uids, quotas, nowMs });
+  const projects = createProjects({ db, uids, quotas, invalidate, nowMs });
   const apps = createApps({ db, uids, quotas, projects, nowMs, invalidate });
-  const parts = { ...openStores(basis), quotas, uids, projects, apps };
+  const payloadChecks = openPayloadChecks(basis);
+  const eventTypes = createEventTypes({
+    store: createEventTypeStore(db),
+    checks: payloadChecks,
+    projects,
+    apps,
+    quotas,
+    invalidate,
+    nowMs,
+  });
+  const parts = { ...openStores(basis), quotas, uids, projects, apps, eventTypes };
   const outbox = await openOutbox(basis);
   const wake: WakeWork = (kind) => void announceWork(basis.redis.client, config.REDIS_PREFIX, kind);
   const remove = createRemoveTree({
@@ -257,7 +271,7 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
   });
   const resends = openResends(basis, wake, parts);
   const holds = openHolds({ ...basis, ...parts, wake });
-  const accept = await openAccept(basis, parts, outbox);
+  const accept = await openAccept(basis, { ...parts, payloadChecks }, outbox);
   const signingKeys = createSigningKeyStore(db, vault);
   return {
     ...parts,
@@ -265,6 +279,7 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
     startCancellation: openCancellations(basis, wake, parts),
     ...holds,
     ...accept,
+    importEventTypes: createImportEventTypes(parts),
     policy: egressPolicyOf(config),
     maxHeaderBytes: FIXED_QUOTAS.headerBytes,
     sourceIps: config.SOURCE_IPS ?? [],

@@ -94,6 +94,7 @@ describe('Quotas [security]', () => {
     QUOTA_APPS_PER_COMPANY: '3',
     QUOTA_WEBHOOKS_PER_APP: '120',
     QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: '1',
+    QUOTA_EVENT_TYPES_PER_PROJECT: '1',
     // One is the test's own.
     QUOTA_KEYS_PER_COMPANY: '2',
     QUOTA_TARGETS_PER_MESSAGE: '119',
@@ -145,7 +146,7 @@ describe('Quotas [security]', () => {
     }
   });
 
-  it('refuse one more project, app, API key, webhook and global webhook', async () => {
+  it('refuse one more project, app, API key, webhook, global webhook and event type', async () => {
     await expectRefused('/projects', { name: 'One more' }, 'QUOTA_PROJECTS_PER_COMPANY');
     await make.app({ projectId });
     await make.app({ projectId });
@@ -156,6 +157,9 @@ describe('Quotas [security]', () => {
     const global = { projectId, environmentId: 'live', url };
     await make.webhook(global);
     await expectRefused('/webhooks', global, 'QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT');
+    const eventTypes = `/api/v1/projects/${projectId}/event-types`;
+    dataOf(await posthorn.api.post(eventTypes, { name: 'first' }), 201);
+    await expectRefused(eventTypes, { name: 'second' }, 'QUOTA_EVENT_TYPES_PER_PROJECT');
   });
 
   it('refuse one more link to the portal of an app, until one is revoked', async () => {

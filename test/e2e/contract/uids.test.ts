@@ -97,7 +97,12 @@ describe('Own ids', () => {
         const { ids, uids } = await createTree();
         const since = new Date(Date.now() - 3_600_000).toISOString();
         const until = new Date(Date.now() + 3_600_000).toISOString();
-        const known = { ...ids, since, until, url: receiver.url };
+        const eventTypeName = 'order.paid';
+        const known = { ...ids, since, until, url: receiver.url, eventTypeName };
+        const eventTypes = `/api/v1/projects/${ids.projectId}/event-types`;
+        if (place.operation.path.includes('{eventTypeName}')) {
+          dataOf(await api.post(eventTypes, { name: eventTypeName }), 201);
+        }
         const send = (value: string): Promise<ApiAnswer> => {
           const { method, path, body } = requestWith(place, value, known);
           return api.request(method, path, body);

@@ -42,6 +42,7 @@ const ids = {
   resendId: '',
   cancellationId: '',
   linkId: 'link_none',
+  eventTypeName: 'order.paid',
 };
 let disabledAppId: string;
 let cancelledMessage: ShownMessage;
@@ -58,6 +59,9 @@ beforeAll(async () => {
   cancelledMessage = await send({ appId: disabled.appId });
   ids.messageId = message.id;
   ids.deliveryId = message.deliveries.at(-1)?.id ?? '';
+  const eventTypes = `/api/v1/projects/${ids.projectId}/event-types`;
+  const { eventTypeName: name } = ids;
+  dataOf(await posthorn.api.post(eventTypes, { name, schema: WIDE_SCHEMA }), 201);
   const key = dataOf<{ id: string }>(
     await posthorn.api.post('/api/v1/api-keys', { name: 'Key' }),
     201,
@@ -115,6 +119,25 @@ const UNKNOWN = {
 };
 const epoch = new Date(0).toISOString();
 const text = (chars: number) => 'x'.repeat(chars);
+/** 32 kB each. */
+const WIDE_SCHEMA = {
+  properties: Object.fromEntries(
+    Array.from({ length: 1_000 }, (_, n) => [`field${n}`, { type: 'number' }]),
+  ),
+};
+const WIDE_EXAMPLE = Object.fromEntries(
+  Array.from({ length: 2_000 }, (_, n) => [`field${n}`, n % 10]),
+);
+/** 900 KB. */
+const LARGE_DOCUMENT = {
+  openapi: '3.1.0',
+  webhooks: Object.fromEntries(
+    Array.from({ length: 30 }, (_, n) => {
+      const content = { 'application/json': { schema: WIDE_SCHEMA, example: { field0: n } } };
+      return [`imported.${n}`, { post: { requestBody: { content } } }];
+    }),
+  ),
+};
 const ofWideMessages = () => [{}, { params: { messageId: cancelledMessage.id } }];
 /** An id that no message of its millisecond has: all of them are looked through. */
 const absent = (id = '') => `${id.slice(0, -4)}0000`;
@@ -132,6 +155,21 @@ const LARGEST: Record<string, () => Input[]> = {
   'get /apps/:appId': () => NONE,
   'put /apps/:appId': () => [{ body: { name: text(100) } }],
   'delete /apps/:appId': () => [{ params: UNKNOWN }],
+  'post /projects/:projectId/event-types': () => [
+    { body: { name: `x${systemIds('evt')}`, schema: WIDE_SCHEMA, example: WIDE_EXAMPLE } },
+  ],
+  'get /projects/:projectId/event-types': () => [{ query: 'limit=1000' }],
+  'get /projects/:projectId/event-types/:eventTypeName': () => NONE,
+  'put /projects/:projectId/event-types/:eventTypeName': () => [
+    { body: { schema: WIDE_SCHEMA, example: WIDE_EXAMPLE } },
+  ],
+  'delete /projects/:projectId/event-types/:eventTypeName': () => [{ params: UNKNOWN }],
+  'get /apps/:appId/event-types': () => [{ query: 'limit=1000' }],
+  'get /apps/:appId/event-types/:eventTypeName': () => NONE,
+  'post /projects/:projectId/import-event-types': () => [
+    { body: { document: LARGE_DOCUMENT, dryRun: true } },
+  ],
+  'get /projects/:projectId/export-event-types': () => NONE,
   'post /webhooks': () => [
     {
       body: {

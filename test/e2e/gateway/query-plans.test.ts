@@ -38,7 +38,7 @@ const PROFILE_BYTES = 256 * 2 ** 20;
 /** Holds one document for each gateway process: an index would be larger than the collection. */
 const SMALL_COLLECTIONS = new Set(['publishers']);
 /** Deletes come last, and owners after what they own. */
-const DELETES = ['people', 'api-keys', 'webhooks', 'apps', 'projects'];
+const DELETES = ['people', 'api-keys', 'event-types', 'webhooks', 'apps', 'projects'];
 
 let posthorn: Posthorn;
 let issuer: ScriptedIssuer;
@@ -169,6 +169,17 @@ async function makePending(): Promise<{ deliveryId: string }> {
   return { deliveryId: String(deliveries[0]?.id) };
 }
 
+/** With an earlier schema. */
+async function makeEventType(): Promise<string> {
+  const path = `/api/v1/projects/${known.projectId}/event-types`;
+  const name = 'plans.made';
+  dataOf(await api.post(path, { name }), 201);
+  dataOf(await api.put(`${path}/${name}`, { schema: {} }));
+  dataOf(await api.get(`${path}/${name}?version=1`));
+  dataOf(await api.get(`${path}?group=none&archived=false`));
+  return name;
+}
+
 async function resume(): Promise<void> {
   dataOf(await api.post(`/api/v1/webhooks/${known.webhookId}/resume`, {}), 202);
 }
@@ -188,6 +199,7 @@ async function callEveryOperation(): Promise<void> {
     cancellationId: dataOf<Id>(cancelled, 202).id,
     resendId: dataOf<Id>(resend, 202).id,
     invitationId: (await invite()).id,
+    eventTypeName: await makeEventType(),
     since,
     until: inAnHour,
     disabled: false,
@@ -372,7 +384,7 @@ describe('The queries of the services', () => {
     expect([...seen]).toEqual(
       expect.arrayContaining([
         ...['apiKeys', 'projects', 'apps', 'webhooks', 'messages', 'deliveries', 'resends'],
-        ...['signingKeys', 'people', 'peopleSettings', 'links'],
+        ...['signingKeys', 'people', 'peopleSettings', 'links', 'eventTypes', 'eventTypeVersions'],
         'auditEvents',
         'stats',
       ]),

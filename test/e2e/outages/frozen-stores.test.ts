@@ -92,6 +92,7 @@ async function requestsToNew(): Promise<PlacedRequest[]> {
     linkId: 'plnk_1',
     personId: 'usr_1',
     invitationId: 'inv_1',
+    eventTypeName: 'order.paid',
   };
   const known = { ...ids, messageId, deliveryId, ...unknown, since, until };
   return everyRequest(posthorn.baseUrl, { ...known, url: receiver.url });

@@ -47,6 +47,7 @@ export function createSimulatedGateway(
     publisherId: outbox.publisherId,
     newId,
     targets: { candidatesOf: () => Promise.resolve(targetsAmong(webhooks)) },
+    checks: { check: () => Promise.reject(new Error('no project checks payloads')) },
     counts: { add: () => undefined, hasRoom: () => true },
     responses: { seal: () => '' },
     acceptQueueBytes: 67_108_864,

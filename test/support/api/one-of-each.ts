@@ -19,7 +19,8 @@ export type Ids = Record<
   | 'keyId'
   | 'linkId'
   | 'personId'
-  | 'invitationId',
+  | 'invitationId'
+  | 'eventTypeName',
   string
 >;
 
@@ -58,13 +59,16 @@ export async function createOneOfEach(
     const { body } = await api.get(`/api/v1/cancellations/${cancellationId}`);
     return (body.data as { status: string }).status === 'done';
   });
+  const eventTypeName = `order.paid.of.${mark}`;
+  const eventTypes = `/api/v1/projects/${projectId}/event-types`;
+  dataOf(await api.post(eventTypes, { name: eventTypeName, description: mark }), 201);
   const key = await api.post('/api/v1/api-keys', { name: mark });
   const { id: keyId } = dataOf<{ id: string }>(key, 201);
   const { id: linkId } = await makePortalLink(api, appId, { capabilities: ['view'] });
   const made = { projectId, appId, webhookId, messageId, deliveryId, resendId };
   // Nobody signs in without an issuer: a person and an invitation of every company are unknown.
   const unknown = { personId: systemIds('usr'), invitationId: systemIds('inv') };
-  return { ...made, cancellationId, keyId, linkId, ...unknown };
+  return { ...made, cancellationId, keyId, linkId, eventTypeName, ...unknown };
 }
 
 /**
@@ -79,6 +83,7 @@ export async function everythingOf({ api, ids }: Owner): Promise<unknown[]> {
     ...[`/webhook-messages/${ids.messageId}/deliveries`, `/deliveries/${ids.deliveryId}`],
     ...[`/resends/${ids.resendId}`, '/resends', '/find-apps', '/api-keys'],
     ...[`/cancellations/${ids.cancellationId}`, '/cancellations'],
+    ...[`/projects/${ids.projectId}/event-types`, `/apps/${ids.appId}/event-types`],
   ];
   const answers = await Promise.all(paths.map((path) => api.get(`/api/v1${path}`)));
   return answers.map((answer) => withoutLastUse(dataOf<unknown>(answer)));

@@ -44,6 +44,7 @@ export const SEALED = {
   kind: 'unopened' as const,
   id: 'wh_1',
   companyId: webhook.companyId,
+  projectId: webhook.projectId,
   appId: 'app_1',
   disabled: false,
   cancelBeforeMs: null,

@@ -45,10 +45,21 @@ export async function insertFillerDocuments(
   }));
   await insert('apiKeys', (n) => ({ ...named('key', n), hash: `hash ${n}`, prefix: 'phk_' }));
   await insert('projects', (n) => ({ ...named('proj', n), environment: 'development' }));
+  const owned = (n: number) => (n % 4 === 0 ? own.projectId : `proj_${n % 50}`);
+  const eventType = (n: number) => ({
+    _id: `${owned(n)}/filler.${n}`,
+    companyId: companyOf(n),
+    projectId: owned(n),
+    name: `filler.${n}`,
+    archived: n % 3 === 0,
+    ...times,
+  });
+  await insert('eventTypes', eventType);
+  await insert('eventTypeVersions', (n) => ({ ...eventType(n), version: 1, schema: null }));
   await insert('apps', (n) => ({
     ...named('app', n),
     environment: 'development',
-    projectId: n % 4 === 0 ? own.projectId : `proj_${n % 50}`,
+    projectId: owned(n),
   }));
   // Only of other companies: these documents have no sealed fields that could be opened.
   await insert('webhooks', (n) => ({

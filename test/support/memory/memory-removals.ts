@@ -89,6 +89,7 @@ function storeOf(tree: Omit<MemoryRemovals, 'store'>): RemovalStore {
       Promise.resolve(companyId === COMPANY && roots[kind].has(rootId)),
     removeRoot: ({ companyId, kind, rootId }) =>
       Promise.resolve(companyId === COMPANY && roots[kind].delete(rootId)),
+    removeCatalogue: () => Promise.resolve(0),
     appsUnder({ companyId, kind, rootId }, limit) {
       const isProject = companyId === COMPANY && kind === 'project';
       const found = isProject ? idsOf(apps, (app) => app.projectId === rootId) : [];

@@ -72,7 +72,15 @@ async function makeIds(api: ApiClient, { goodUrl, badUrl }: Places): Promise<Ids
     linkId: [await makeLink(api, app.id)],
     personId: [],
     invitationId: [await invite(api)],
+    eventTypeName: [await makeEventType(api, project.id)],
   };
+}
+
+/** The name is another one in each project. */
+async function makeEventType(api: ApiClient, projectId: string): Promise<string> {
+  const name = `order.paid.${projectId}`;
+  dataOf(await api.post(`/api/v1/projects/${projectId}/event-types`, { name }), 201);
+  return name;
 }
 
 async function startResend(api: ApiClient, webhookId: string): Promise<string> {
@@ -136,6 +144,7 @@ async function makeDisposable(api: ApiClient, { goodUrl }: Places): Promise<Ids>
     deliveryId: waiting.flatMap(({ deliveries }) => deliveries.map(({ id }) => id)),
     resendId: [],
     cancellationId: [],
+    eventTypeName: ['order.unknown'],
   };
 }
 
@@ -152,6 +161,7 @@ const ID_FIELDS = {
   linkId: 'plnk',
   personId: 'usr',
   invitationId: 'inv',
+  eventTypeName: 'order',
 } as const;
 
 type IdField = keyof typeof ID_FIELDS;

@@ -39,6 +39,7 @@ export function unopenedWebhook(id: string, problem: SealedValueError): Unopened
     kind: 'unopened',
     id,
     companyId: 'comp_a',
+    projectId: 'proj_1',
     appId: 'app_1',
     disabled: false,
     cancelBeforeMs: null,

@@ -114,6 +114,7 @@ const NEXT_STEPS = {
       'Delete what is not needed any more, or ask the site that gave you the link for more.',
   },
   uid_taken: { text: 'Choose another uid, or open what has it.' },
+  event_type_exists: { text: 'Choose another name, or change the event type that has it.' },
   too_many_cancellations: { text: 'Wait a minute, until some of them have ended.' },
   resend_running: { text: 'Wait until it has ended, or abort it.' },
   key_of_link: NOTHING_MORE,
@@ -127,6 +128,8 @@ const NEXT_STEPS = {
   body_too_large: { text: 'Make it smaller.' },
   unsupported_media_type: OTHER_VERSION,
   expectation_failed: NOTHING_MORE,
+  event_type_unknown: { text: 'Add the event type to the catalogue of the project first.' },
+  payload_invalid: { text: 'Make the payload as the schema of the event type says.' },
   idempotency_key_reused: NOTHING_MORE,
   rate_limited: { text: 'Wait a moment, then try again.' },
   too_many_wrong_keys: {

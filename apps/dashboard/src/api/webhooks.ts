@@ -42,6 +42,12 @@ export function testFilter(body: Schemas['TestFilter']): Promise<Schemas['Tested
   return dataOf(api.POST('/test-filter', { body }));
 }
 
+/** With the example of an event type, or '' for the usual test message. */
+export function sendTest(webhookId: string, eventType: string) {
+  const call = { params: { path: { webhookId } }, body: given({ eventType }) };
+  return dataOf(api.POST('/webhooks/{webhookId}/test', call));
+}
+
 export type FoundWebhook = Schemas['FoundWebhook'];
 
 const FOUND_FRESH_MS = 30_000;
@@ -51,6 +57,9 @@ interface WebhookFilter {
   /** Part of the URL, the name or an event type, or the whole id or uid. */
   text?: string | undefined;
   appId?: string | undefined;
+  projectId?: string | undefined;
+  /** One that they select, in whatever way. */
+  eventType?: string | undefined;
 }
 
 /** Page by page, newest first. */

@@ -96,6 +96,7 @@ const TARGET_WORDS: Record<AuditEvent['target']['kind'], string> = {
   person: 'person',
   invitation: 'invitation',
   project: 'project',
+  eventType: 'event type',
   app: 'app',
   webhook: 'webhook',
   message: 'message',

@@ -6,6 +6,8 @@ export interface DocumentOf {
   companies: Documents.CompanyDocument;
   apiKeys: Documents.ApiKeyDocument;
   projects: Documents.ProjectDocument;
+  eventTypes: Documents.EventTypeDocument;
+  eventTypeVersions: Documents.EventTypeVersionDocument;
   apps: Documents.AppDocument;
   webhooks: Documents.WebhookDocument;
   signingKeys: Documents.SigningKeyDocument;

@@ -11,6 +11,8 @@ export type OwnedName = {
 const OWNED: Record<OwnedName, true> = {
   apiKeys: true,
   projects: true,
+  eventTypes: true,
+  eventTypeVersions: true,
   apps: true,
   webhooks: true,
   signingKeys: true,

@@ -96,6 +96,9 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   // Each dispatcher reads the suspended companies every two seconds; nearly no company is in the index.
   { collection: 'companies', key: { suspendedAt: 1 }, options: { sparse: true } },
   { collection: 'projects', key: { companyId: 1, _id: 1 } },
+  // Their ids begin with that of the project, so the catalogue of a project is a range of the index.
+  { collection: 'eventTypes', key: { companyId: 1, _id: 1 } },
+  { collection: 'eventTypeVersions', key: { companyId: 1, _id: 1 } },
   { collection: 'apps', key: { projectId: 1, _id: 1 } },
   // Counts the apps of a company for its quota.
   { collection: 'apps', key: { companyId: 1, _id: 1 } },
@@ -220,7 +223,7 @@ const AUDIT_INDEXES: readonly IndexSpec[] = [
 
 // prettier-ignore
 const COLLECTIONS: readonly CollectionName[] = [
-  'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
+  'companies', 'apiKeys', 'projects', 'eventTypes', 'eventTypeVersions', 'apps', 'webhooks', 'signingKeys',
   'idempotencyKeys', 'publishers', 'messageChecks', 'erasures', 'requestedErasures',
   'leases', 'resends', 'filterCancellations', 'removals', 'holdNotes', 'links', 'portalSettings', 'people', 'peopleSettings', 'auditEvents', 'stats', 'usage', 'countJournal', 'countSteps',
   'migrations', 'layout',

@@ -18,6 +18,7 @@ import type { CancelStepName } from '@posthorn/domain/delivery/filter-cancellati
 import type { Hold, Waiting } from '@posthorn/domain/waiting.ts';
 import type { Idempotency, NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
 import type { KeptFields } from '@posthorn/domain/message-fields.ts';
+import type { EVENT_TYPE_FIELDS } from '@posthorn/domain/event-type-fields.ts';
 import type { StoredFields } from '@posthorn/domain/object-fields.ts';
 import type { GroupRole, Role } from '@posthorn/domain/people.ts';
 import type { PROJECT_FIELDS } from '@posthorn/domain/project-fields.ts';
@@ -126,6 +127,24 @@ export interface InvitationGrant {
 export interface ProjectDocument extends OwnedDocument, StoredFields<typeof PROJECT_FIELDS> {
   createdAt: Date;
   updatedAt: Date;
+}
+
+/** An event type of the catalogue of a project. `_id` is `projectId/name`. */
+export interface EventTypeDocument extends OwnedDocument, StoredFields<typeof EVENT_TYPE_FIELDS> {
+  projectId: string;
+  schemaVersion: number;
+  /** Names the request that made it, so that its repeat finds it. */
+  creationId: string;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** An earlier schema of an event type. `_id` is `projectId/name/version`. */
+export interface EventTypeVersionDocument extends OwnedDocument {
+  projectId: string;
+  name: string;
+  version: number;
+  schema: string | null;
 }
 
 /** The uid as above. */

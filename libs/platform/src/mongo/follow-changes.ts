@@ -9,6 +9,8 @@ import type { ServiceContext } from '../service/run-service.ts';
 export type FollowedName =
   | 'companies'
   | 'apiKeys'
+  | 'projects'
+  | 'eventTypes'
   | 'apps'
   | 'webhooks'
   | 'signingKeys'

@@ -8,6 +8,9 @@ import type { CountedMessage } from '@posthorn/platform/mongo/messages/write-sta
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
+import { toApiError } from '../api-error.ts';
+import type { KnownEventType, MessagePolicy } from '../catalogue/message-policy.ts';
+import type { CheckOutcome } from '../catalogue/payload-checks.ts';
 import {
   type Accepted,
   type AcceptMessages,
@@ -32,6 +35,10 @@ describe('accept message', () => {
   /** What the store does with a batch. */
   let insertAll: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
   let seal: SealedResponses['seal'];
+  let policy: MessagePolicy | undefined;
+  /** The payloads of each check by a schema, and what becomes of one. */
+  let checked: string[][];
+  let outcomeOf: (payload: string) => CheckOutcome;
   let acceptMessages: AcceptMessages;
 
   const allAs = (outcome: InsertOutcome) => (batch: readonly Message[]) =>
@@ -40,6 +47,8 @@ describe('accept message', () => {
   beforeEach(() => {
     [batches, counts, hasRoomForCounts] = [[], [], true];
     webhooks = [openedWebhook(1, { secret: SECRET })];
+    [policy, checked] = [undefined, []];
+    outcomeOf = () => ({ problems: [] });
     insertAll = allAs('stored');
     seal = ({ id }, { headers }) => `sealed ${id} with ${headers.length} headers`;
     acceptMessages = createAcceptMessages({
@@ -47,8 +56,16 @@ describe('accept message', () => {
       retentionMs: () => 30 * DAY_MS,
       maxLingerMs: 4,
       targets: {
-        candidatesOf: () =>
-          Promise.resolve(webhooks && targetListOf(webhooks, webhooks[0] ?? null)),
+        candidatesOf: () => {
+          const list = webhooks && targetListOf(webhooks, webhooks[0] ?? null);
+          return Promise.resolve(list && { ...list, ...(policy && { policy }) });
+        },
+      },
+      checks: {
+        check(_companyId, payloads) {
+          checked.push(payloads.map(({ payload }) => payload));
+          return Promise.resolve(payloads.map(({ payload }) => outcomeOf(payload)));
+        },
       },
       outbox: {
         store: (batch) => {
@@ -141,6 +158,74 @@ describe('accept message', () => {
       const refusal = { status: 400, code: 'invalid_request', problems: [{ path }] };
       await expect(acceptOne(request(1, { given }))).rejects.toMatchObject(refusal);
       expect(batches).toEqual([]);
+    });
+
+    describe('to a project with a catalogue', () => {
+      const schema = { id: 'comp_a/1', text: '{}', eventTypeId: 'proj_1/checked' };
+      const types = new Map<string, KnownEventType>([
+        ['free', { isArchived: false, schema: null }],
+        ['checked', { isArchived: false, schema }],
+        ['archived', { isArchived: true, schema }],
+      ]);
+      const typeOf = (name: string) => Promise.resolve(types.get(name) ?? null);
+      const codesOf = async (eventTypes: (string | null)[], of: Partial<NewMessage> = {}) => {
+        const requests = eventTypes.map((eventType, n) => request(n, { eventType, ...of }));
+        const results = await acceptMessages.accept(requests);
+        return results.map((each) =>
+          each.kind === 'failed' ? toApiError(each.error).code : each.kind,
+        );
+      };
+      const [ACCEPTED, UNKNOWN] = ['accepted', 'event_type_unknown'];
+
+      test('is refused alone with another event type, and its payload is not checked', async () => {
+        policy = { level: 'known', typeOf };
+        const sent = ['checked', null, 'unknown', 'archived', 'free'];
+        expect(await codesOf(sent)).toEqual([ACCEPTED, UNKNOWN, UNKNOWN, UNKNOWN, ACCEPTED]);
+        expect(checked).toEqual([]);
+        expect(batches.flat()).toHaveLength(2);
+        await expect(acceptOne(request(1))).rejects.toMatchObject({
+          status: 422,
+          problems: [{ path: 'eventType' }],
+        });
+      });
+
+      test('is refused with a payload that does not meet the schema', async () => {
+        policy = { level: 'validated', typeOf };
+        const problems = Array.from({ length: 5 }, (_, n) => ({
+          path: `payload.${n}`,
+          message: 'm',
+        }));
+        outcomeOf = (payload) => ({ problems: payload === '{"n":1}' ? problems : [] });
+        expect(await codesOf(['checked', 'checked', 'free', 'unknown'])).toEqual([
+          ...[ACCEPTED, 'payload_invalid', ACCEPTED, UNKNOWN],
+        ]);
+        expect(checked).toEqual([['{"n":0}', '{"n":1}']]);
+        await expect(acceptOne(request(1, { eventType: 'checked' }))).rejects.toMatchObject({
+          status: 422,
+          message: 'payload.0: m; payload.1: m; payload.2: m (and 2 more)',
+          problems,
+        });
+      });
+
+      test.each([{ kind: 'too_slow' }, { fault: 'endless' }] as const)(
+        'is refused with a payload that cannot be checked: %j',
+        async (outcome) => {
+          policy = { level: 'validated', typeOf };
+          outcomeOf = () => outcome;
+          await expect(acceptOne(request(1, { eventType: 'checked' }))).rejects.toMatchObject({
+            code: 'payload_invalid',
+            problems: [{ path: 'payload' }],
+          });
+        },
+      );
+
+      test('is accepted as a test, whatever it is', async () => {
+        policy = { level: 'validated', typeOf };
+        expect(await codesOf([null, 'unknown', 'checked'], { isTest: true })).toEqual([
+          ...[ACCEPTED, ACCEPTED, ACCEPTED],
+        ]);
+        expect(checked).toEqual([]);
+      });
     });
 
     test('is accepted with times that are over when it was read from Kafka', async () => {

@@ -4,6 +4,8 @@ import { createAdaptiveLinger, createBatcher } from '@posthorn/platform/async/ba
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { MessageCounter } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import { type PolicedMessage, refusalsOf } from '../catalogue/message-policy.ts';
+import type { PayloadChecks } from '../catalogue/payload-checks.ts';
 import { isFault, isTemporary, notFound, overloaded, unavailable } from '../api-error.ts';
 import type { NextSlice } from '../limits/slices.ts';
 import type { Outbox } from '../outbox/outbox.ts';
@@ -31,6 +33,8 @@ export type { Accepted, NewMessage } from './build-message.ts';
 interface AcceptDeps extends BuildMessageDeps {
   logger: Logger;
   targets: Pick<TargetResolver, 'candidatesOf'>;
+  /** Checks payloads where a project wants that. */
+  checks: Pick<PayloadChecks, 'check'>;
   outbox: Pick<Outbox, 'store'>;
   /** Counts a stored message for its company, which pays for it. */
   counts: MessageCounter;
@@ -50,7 +54,8 @@ export type AcceptResult =
   | Failed;
 
 /**
- * `error` is an ApiError: 404 for an unknown app or webhook, 409 for too many targets, 503 when the message is not known
+ * `error` is an ApiError: 404 for an unknown app or webhook, 409 for too many targets, 422 for what the catalogue of the
+ * project refuses, 503 when the message is not known
  * to be stored. Or it is what `nextSlice` threw, what the store threw, or a fault of ours (`isTemporary` in api-error.ts).
  */
 export interface Failed {
@@ -132,6 +137,8 @@ export function createAcceptMessages(deps: AcceptDeps): AcceptMessages {
   };
 }
 
+const NONE_REFUSED: ReadonlyMap<number, Failed> = new Map();
+
 interface CallDeps extends AcceptDeps {
   limit: AcceptQueueLimit;
   store: (resolved: ResolvedRequest) => Promise<AcceptResult>;
@@ -185,10 +192,12 @@ class AcceptCall {
       const slice = this.#requests.slice(from, from + SLICE);
       if (this.#requests.length > 1) await nextSlice?.(slice.length * MS_PER_MESSAGE);
       const targetsOf = await this.#resolve(slice);
+      const all = slice.map((each) => this.#refusalOf(each) ?? targetsOf(each.address));
+      const refused = await this.#refusedByCatalogue(slice, all);
       for (const [index, request] of slice.entries()) {
         // A look-up, a turn or the wait for memory may have lasted beyond it.
         if (isOver()) return;
-        const found = this.#refusalOf(request) ?? targetsOf(request.address);
+        const found = refused.get(index) ?? requiredAt(all, index, 'targets of the message');
         if (!('error' in found)) {
           const targets = found.select ? await found.select(request, nextSlice) : found;
           if (isOver()) return;
@@ -209,6 +218,29 @@ class AcceptCall {
     } catch (error) {
       return failedBy(error);
     }
+  }
+
+  /** Of most messages nothing is looked up. */
+  async #refusedByCatalogue(
+    slice: readonly NewMessage[],
+    found: readonly (Candidates | Failed)[],
+  ): Promise<ReadonlyMap<number, Failed>> {
+    const indexes: number[] = [];
+    const messages: PolicedMessage[] = [];
+    found.forEach((each, index) => {
+      const request = slice[index];
+      if ('error' in each || !each.policy || !request || request.isTest) return;
+      const { eventType, payload } = request;
+      indexes.push(index);
+      messages.push({ policy: each.policy, eventType, payload });
+    });
+    if (messages.length === 0) return NONE_REFUSED;
+    const errors = await refusalsOf(this.#deps.checks, this.#companyId(), messages);
+    return new Map(
+      errors.flatMap((error, n): [number, Failed][] =>
+        error ? [[requiredAt(indexes, n, 'place of the message'), failedBy(error)]] : [],
+      ),
+    );
   }
 
   async #resolve(slice: readonly NewMessage[]): Promise<(address: Address) => Candidates | Failed> {

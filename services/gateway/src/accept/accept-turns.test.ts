@@ -41,6 +41,7 @@ beforeEach(() => {
   webhooks = [openedWebhook(1)];
   gate = new Promise((resolve) => (openGate = resolve));
   acceptMessages = createAcceptMessages({
+    checks: { check: () => Promise.reject(new Error('no project checks payloads')) },
     nowMs: () => 1_000,
     retentionMs: () => 30 * 86_400_000,
     maxLingerMs: 4,

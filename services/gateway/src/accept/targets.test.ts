@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { NotStored } from '@posthorn/domain/message.ts';
+import type { EventTypePolicy, NotStored } from '@posthorn/domain/message.ts';
 import { filtersOf } from '@posthorn/domain/parse-filter.ts';
 import { wantsEvent, type Webhook } from '@posthorn/domain/webhook.ts';
 import {
@@ -11,6 +11,7 @@ import {
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import type { AppTargets } from '@posthorn/platform/mongo/webhooks/app-targets.ts';
 import { openedWebhook, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import type { KnownEventType } from '../catalogue/message-policy.ts';
 import {
   createTargetResolver,
   estimatedBytesOf,
@@ -32,6 +33,11 @@ describe('resolve targets', () => {
   let isFollowed: boolean;
   /** Webhooks whose filters cost too much. */
   let undecided: string[];
+  /** The policy of every project, and its event types by id. */
+  let policy: EventTypePolicy | null;
+  let types: Map<string, KnownEventType>;
+  let policyReads: string[];
+  let typeReads: string[];
   let targets: TargetResolver;
 
   const counted = <T>(answer: T): Promise<T> => {
@@ -41,6 +47,7 @@ describe('resolve targets', () => {
 
   beforeEach(() => {
     [reads, isFollowed, undecided] = [0, false, []];
+    [policy, types, policyReads, typeReads] = ['open', new Map(), [], []];
     notStored = {};
     damaged = new Set();
     apps = new Set(['comp_a/app_1', 'comp_a/app_empty']);
@@ -70,7 +77,7 @@ describe('resolve targets', () => {
             const [companyId = '', appId = ''] = each.split('/');
             if (!appIds.has(appId)) return [];
             const found = stored(companyId, (webhook) => webhook.appId === appId).slice(0, limit);
-            return [[appId, { companyId, notStored, webhooks: found }]];
+            return [[appId, { companyId, projectId: 'proj_1', notStored, webhooks: found }]];
           }),
         ),
       );
@@ -82,6 +89,14 @@ describe('resolve targets', () => {
       webhooks: webhookStore,
       readApps,
       notStoredByApp,
+      policyOf: (companyId, projectId) => {
+        policyReads.push(`${companyId}/${projectId}`);
+        return Promise.resolve(policy);
+      },
+      eventTypeOf: (companyId, id) => {
+        typeReads.push(`${companyId}/${id}`);
+        return Promise.resolve(types.get(id) ?? null);
+      },
       areChangesFollowed: () => isFollowed,
       onUndecided: (ids) => void undecided.push(...ids),
     });
@@ -90,9 +105,10 @@ describe('resolve targets', () => {
   function stored(companyId: string, isMeant: (webhook: Webhook) => boolean): FoundWebhook[] {
     const found = webhooks.filter((each) => each.companyId === companyId && isMeant(each));
     return found.map((webhook) => {
-      const { id, appId, disabled, cancelBeforeMs, eventTypes, filter, maxAttempts, held } =
-        webhook;
-      const state = { appId, disabled, cancelBeforeMs, eventTypes, filter, maxAttempts, held };
+      const { id, projectId, appId, disabled, cancelBeforeMs, eventTypes, filter } = webhook;
+      const { maxAttempts, held } = webhook;
+      const owner = { projectId, appId };
+      const state = { ...owner, disabled, cancelBeforeMs, eventTypes, filter, maxAttempts, held };
       const problem = new SealedValueError(`secret of ${id}`, 'k1');
       return damaged.has(id)
         ? { kind: 'unopened' as const, id, companyId, ...state, problem }
@@ -112,6 +128,60 @@ describe('resolve targets', () => {
     notStored: {},
     noTargetReason: 'no_webhook',
   };
+
+  describe('the policy of a project', () => {
+    const known: KnownEventType = { isArchived: false, schema: null };
+
+    test('that is open is read once for all its apps and webhooks, and adds nothing to a message', async () => {
+      isFollowed = true;
+      apps.add('comp_a/app_wide');
+      for (let n = 10; n < 111; n += 1) webhooks.push(sampleWebhook(n, { appId: 'app_wide' }));
+      const found = [
+        await toApp('app_1'),
+        await toApp('app_wide'),
+        await toApp('app_1', 'order.paid'),
+        await toWebhook(String(webhooks[0]?.id)),
+      ];
+      expect(found.map((each) => each?.policy)).toEqual(Array(4).fill(undefined));
+      expect(policyReads).toEqual(['comp_a/proj_1']);
+      expect(typeReads).toEqual([]);
+    });
+
+    test('that is not open comes with event types, each of which is read once', async () => {
+      isFollowed = true;
+      policy = 'known';
+      types.set('proj_1/order.paid', known);
+      const found = [await toApp('app_1'), await toWebhook(String(webhooks[0]?.id))];
+      expect(found.map((each) => each?.policy?.level)).toEqual(['known', 'known']);
+      const [first] = found;
+      for (let n = 0; n < 2; n += 1) {
+        expect(await first?.policy?.typeOf('order.paid')).toBe(known);
+      }
+      expect(await first?.policy?.typeOf('order.sent')).toBeNull();
+      expect(typeReads).toEqual(['comp_a/proj_1/order.paid', 'comp_a/proj_1/order.sent']);
+    });
+
+    test('and its event types count as they are after a change', async () => {
+      isFollowed = true;
+      await toApp('app_1');
+      policy = 'known';
+      expect((await toApp('app_1'))?.policy).toBeUndefined();
+      targets.cache.forget('proj_1');
+      types.set('proj_1/order.paid', known);
+      const typeNow = async () => (await toApp('app_1'))?.policy?.typeOf('order.paid');
+      expect(await typeNow()).toBe(known);
+      const archived = { ...known, isArchived: true };
+      types.set('proj_1/order.paid', archived);
+      expect(await typeNow()).toBe(known);
+      targets.cache.forget('proj_1/order.paid');
+      expect(await typeNow()).toBe(archived);
+    });
+
+    test('is open for a project that is being removed', async () => {
+      policy = null;
+      expect((await toApp('app_1'))?.policy).toBeUndefined();
+    });
+  });
 
   test('what is not stored of a message is what its app, or the app of its webhook, says', async () => {
     notStored = { omitsResponses: true };
@@ -365,8 +435,10 @@ describe('resolve targets', () => {
   });
 });
 
-const sizeOf = (webhooks: FoundWebhook[]) =>
-  estimatedBytesOf({ kind: 'webhooks', appId: null, notStored: {}, webhooks, filters: null });
+const sizeOf = (webhooks: FoundWebhook[]) => {
+  const of = { appId: null, projectId: 'proj_1', notStored: {} };
+  return estimatedBytesOf({ kind: 'webhooks', ...of, webhooks, filters: null });
+};
 
 const plain = openedWebhook(1, { customHeaders: [], eventTypes: [] });
 const bytes = sizeOf([plain]);
@@ -392,7 +464,23 @@ describe('the targets in a wide app', () => {
   });
 
   test('take no more than their number tells while they are not looked up', () => {
-    expect(estimatedBytesOf({ kind: 'wide', appId: 'app_1', notStored: {}, number: 1 })).toBe(500);
+    const app = { appId: 'app_1', projectId: 'proj_1' };
+    expect(estimatedBytesOf({ kind: 'wide', ...app, notStored: {}, number: 1 })).toBe(500);
+  });
+});
+
+describe('an event type of a look-up', () => {
+  test('takes its schema, and a policy little', () => {
+    const schema = { id: 's', text: 'x'.repeat(100), eventTypeId: 'e' };
+    const sizeOfType = (type: KnownEventType) =>
+      estimatedBytesOf({ kind: 'event type', id: 'proj_1/a', type });
+    const [plainType, checked] = [null, schema].map((each) => ({
+      isArchived: false,
+      schema: each,
+    }));
+    if (!plainType || !checked) throw new Error('there are two');
+    expect(sizeOfType(checked) - sizeOfType(plainType)).toBe(100);
+    expect(estimatedBytesOf({ kind: 'policy', projectId: 'proj_1', policy: 'open' })).toBe(500);
   });
 });
 

@@ -1,4 +1,5 @@
-import type { NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
+import type { EventTypePolicy, NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
+import { eventTypeIdOf } from '@posthorn/domain/event-type-fields.ts';
 import { filtersOf } from '@posthorn/domain/parse-filter.ts';
 import { required } from '@posthorn/domain/required.ts';
 import { charsOf, wantsEvent } from '@posthorn/domain/webhook.ts';
@@ -16,6 +17,7 @@ import {
   targetListOf,
   type WebhookStore,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { KnownEventType, MessagePolicy } from '../catalogue/message-policy.ts';
 import { quotaExceeded } from '../projects/quotas.ts';
 import {
   createSelectTargets,
@@ -30,6 +32,8 @@ export type Address =
 
 /** The webhooks of an address, of which a filter may leave some out. */
 export interface Candidates extends ResolvedTargets {
+  /** Absent when the catalogue of the project refuses nothing. */
+  policy?: MessagePolicy;
   /** Returns those that a message goes to. Absent when no webhook has a filter: it goes to all. */
   select?: SelectTargets;
 }
@@ -57,6 +61,10 @@ export interface TargetDeps {
   readApps: ReadAppTargets;
   /** Null when the company has no such app. */
   notStoredByApp: (companyId: string, appId: string) => Promise<NotStored | null>;
+  /** Null when the company has no such project. */
+  policyOf: (companyId: string, projectId: string) => Promise<EventTypePolicy | null>;
+  /** Returns an event type of a project; null when its catalogue has none of this name. */
+  eventTypeOf: (companyId: string, id: string) => Promise<KnownEventType | null>;
   /** Returns true while `forget` is called for every change of an app or webhook. */
   areChangesFollowed: () => boolean;
   /** Reports webhooks whose filters would have cost too much for a message. */
@@ -72,14 +80,28 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
       ? list
       : { ...list, select: createSelectTargets({ list, filters, find, onUndecided }) };
 
-  async function listFor(companyId: string, address: Address): Promise<Candidates | null> {
+  /** Of the app, or the webhook, that a message is addressed to. */
+  const owner = async (companyId: string, address: Address): Promise<LoadedOwner | null> =>
+    address.kind === 'webhook'
+      ? lookUps.webhook(companyId, address.webhookId)
+      : lookUps.app(companyId, address.appId);
+
+  async function policyOf(companyId: string, projectId: string): Promise<MessagePolicy | null> {
+    const level = await lookUps.policy(companyId, projectId);
+    if (level === 'open') return null;
+    return { level, typeOf: (name) => lookUps.eventType(companyId, projectId, name) };
+  }
+
+  async function listFor(
+    companyId: string,
+    address: Address,
+    found: LoadedOwner,
+  ): Promise<Candidates | null> {
     if (address.kind === 'webhook') {
-      const found = await lookUps.webhook(companyId, address.webhookId);
-      return found && listOf(found.webhooks, found.notStored);
+      return found.kind === 'webhooks' ? listOf(found.webhooks, found.notStored) : null;
     }
     const { appId, eventType } = address;
-    const found = await lookUps.app(companyId, appId);
-    if (found?.kind === 'webhooks') {
+    if (found.kind === 'webhooks') {
       const wanting = found.webhooks.filter((each) => wantsEvent(each, eventType));
       const reason = found.webhooks.length === 0 ? 'no_webhook' : 'event_type';
       const list = withReason(listOf(wanting, found.notStored), reason);
@@ -87,7 +109,6 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
         Promise.resolve(wanting.find((each) => each.id === id) ?? null),
       );
     }
-    if (found?.kind !== 'wide') return null;
     const wide = await lookUps.wide(companyId, found.number, { appId, eventType });
     if (wide?.kind !== 'targets') return null;
     const { filters, ...all } = wide.list;
@@ -99,11 +120,14 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
 
   return {
     async candidatesOf(companyId, address) {
-      const list = await listFor(companyId, address);
-      if (list && list.targets.length > maxTargets) {
+      const found = await owner(companyId, address);
+      const list = found && (await listFor(companyId, address, found));
+      if (!list) return null;
+      if (list.targets.length > maxTargets) {
         throw quotaExceeded('QUOTA_TARGETS_PER_MESSAGE', maxTargets);
       }
-      return list;
+      const policy = await policyOf(companyId, found.projectId);
+      return policy ? { ...list, policy } : list;
     },
     cache: lookUps.cache,
   };
@@ -120,7 +144,7 @@ function createLookUps(deps: TargetDeps) {
     sizeOf: estimatedBytesOf,
     ttlMs: CACHE_TTL_MS,
     // A message to a wide app has more than a hundred deliveries: one look-up in two seconds costs them nothing.
-    isFollowed: ({ kind }) => kind === 'webhooks' && deps.areChangesFollowed(),
+    isFollowed: ({ kind }) => kind !== 'wide' && kind !== 'targets' && deps.areChangesFollowed(),
     sourcesOf,
   });
   let wideApps = 0;
@@ -130,11 +154,29 @@ function createLookUps(deps: TargetDeps) {
       const found = await cache.get(`${companyId}/${id}`, () => loadWebhook(deps, companyId, id));
       return found?.kind === 'webhooks' ? found : null;
     },
-    app: (companyId: string, appId: string) =>
-      cache.get(`${companyId}/${appId}`, async () => {
+    async app(companyId: string, appId: string): Promise<LoadedOwner | null> {
+      const found = await cache.get(`${companyId}/${appId}`, async () => {
         const app = await readApp(appId);
         return app?.companyId === companyId ? loadedApp(appId, app, () => ++wideApps) : null;
-      }),
+      });
+      return found?.kind === 'webhooks' || found?.kind === 'wide' ? found : null;
+    },
+    /** Of a project that was removed meanwhile nothing is refused: its apps follow. */
+    async policy(companyId: string, projectId: string): Promise<EventTypePolicy> {
+      const found = await cache.get(`${companyId}/${projectId}`, async () => {
+        const policy = await deps.policyOf(companyId, projectId);
+        return policy && { kind: 'policy', projectId, policy };
+      });
+      return found?.kind === 'policy' ? found.policy : 'open';
+    },
+    async eventType(companyId: string, projectId: string, name: string) {
+      const id = eventTypeIdOf(projectId, name);
+      const found = await cache.get(`${companyId}/${id}`, async () => {
+        const type = await deps.eventTypeOf(companyId, id);
+        return type && { kind: 'event type', id, type };
+      });
+      return found?.kind === 'event type' ? found.type : null;
+    },
     /** Each change of a wide app gives it another number, so `forget` need not know the event types. */
     wide(companyId: string, number: number, query: { appId: string; eventType: string | null }) {
       const { appId, eventType } = query;
@@ -157,6 +199,8 @@ function withReason(list: ResolvedTargets, noTargetReason: NoTargetReason): Reso
 /** A change of any of them changes the result. */
 function sourcesOf(loaded: LoadedTargets): string[] {
   if (loaded.kind === 'targets') return [];
+  if (loaded.kind === 'policy') return [loaded.projectId];
+  if (loaded.kind === 'event type') return [loaded.id];
   const ids = loaded.kind === 'webhooks' ? loaded.webhooks.map(({ id }) => id) : [];
   return loaded.appId === null ? ids : [loaded.appId, ...ids];
 }
@@ -168,17 +212,29 @@ function listOf(webhooks: readonly FoundWebhook[], notStored: NotStored): Resolv
 interface LoadedWebhooks {
   kind: 'webhooks';
   appId: string | null;
+  projectId: string;
   webhooks: FoundWebhook[];
   filters: Filters | null;
   notStored: NotStored;
 }
 
-/** The result of one look-up: of a webhook, an app, or an app and an event type. */
+/** The app has too many webhooks to keep: they are looked up by event type, under this number. */
+interface LoadedWideApp {
+  kind: 'wide';
+  appId: string;
+  projectId: string;
+  number: number;
+  notStored: NotStored;
+}
+
+type LoadedOwner = LoadedWebhooks | LoadedWideApp;
+
+/** The result of one look-up: of a webhook, an app, an app and an event type, a project, or an event type. */
 type LoadedTargets =
-  | LoadedWebhooks
-  /** The app has too many webhooks to keep: they are looked up by event type, under this number. */
-  | { kind: 'wide'; appId: string; number: number; notStored: NotStored }
-  | { kind: 'targets'; list: SelectingList };
+  | LoadedOwner
+  | { kind: 'targets'; list: SelectingList }
+  | { kind: 'policy'; projectId: string; policy: EventTypePolicy }
+  | { kind: 'event type'; id: string; type: KnownEventType };
 
 /**
  * An app with more is wide. One look-up of a narrow app serves every event type, and holds at most 2 MB:
@@ -191,12 +247,13 @@ const APPS_READ_TOGETHER = 20;
 
 function loadedApp(
   appId: string,
-  { webhooks, notStored }: AppTargets,
+  { projectId, webhooks, notStored }: AppTargets,
   nextNumber: () => number,
-): LoadedTargets {
+): LoadedOwner {
+  const app = { appId, projectId, notStored };
   return webhooks.length <= MOST_IN_NARROW_APP
-    ? { kind: 'webhooks', appId, webhooks, filters: filtersOf(webhooks), notStored }
-    : { kind: 'wide', appId, number: nextNumber(), notStored };
+    ? { kind: 'webhooks', ...app, webhooks, filters: filtersOf(webhooks) }
+    : { kind: 'wide', ...app, number: nextNumber() };
 }
 
 /**
@@ -213,7 +270,8 @@ async function loadWebhook(
   const appId = found.kind === 'opened' ? found.appId : await webhooks.appOf(companyId, found.id);
   const notStored = appId === null ? null : await notStoredByApp(companyId, appId);
   // A message to the webhook itself passes no filter.
-  const webhook = { appId, webhooks: [found], filters: null };
+  const { projectId } = found;
+  const webhook = { appId, projectId, webhooks: [found], filters: null };
   return { kind: 'webhooks', ...webhook, notStored: notStored ?? {} };
 }
 
@@ -234,7 +292,10 @@ const DISABLED_BYTES = 50;
 export function estimatedBytesOf(loaded: LoadedTargets): number {
   switch (loaded.kind) {
     case 'wide':
+    case 'policy':
       return ENTRY_BYTES;
+    case 'event type':
+      return ENTRY_BYTES + (loaded.type.schema?.text.length ?? 0);
     case 'webhooks':
       return loaded.webhooks.reduce((sum, each) => sum + bytesOfWebhook(each), ENTRY_BYTES);
     case 'targets': {

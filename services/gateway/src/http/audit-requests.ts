@@ -10,6 +10,7 @@ import type {
   AuditedResult,
   AuditLog,
 } from '@posthorn/platform/mongo/companies/audit-log.ts';
+import { eventTypeIdOf } from '@posthorn/domain/event-type-fields.ts';
 import { seesSecrets } from '../keys/rights.ts';
 import { ApiError } from '../api-error.ts';
 import type { ApiResponse, AuditSpec, Route, Upsert } from './route.ts';
@@ -41,7 +42,7 @@ const RECORDED = Promise.resolve();
 
 export function createRecordRequest(log: AuditLog): RecordRequest {
   return async ({ method, audit, upsert, creation }, request, handle) => {
-    if (!audit) return handle(RECORDED);
+    if (!audit || audit.changesNothing?.(request.fields)) return handle(RECORDED);
     const spec = upsert && request.creates ? { ...audit, action: upsert.action } : audit;
     const action = actionOf(spec, request);
     if (method !== 'get') {
@@ -82,7 +83,7 @@ function actionOf({ action, target }: AuditSpec, request: AuditedRequest): Audit
     companyId: caller.companyId,
     action,
     actor: actorOf(caller),
-    target: targetOf(target, caller, params),
+    target: targetOf(target, caller, { ...request, params }),
     clientAddress,
     requestId,
     changes: changesBetween({}, fields, fields),
@@ -96,6 +97,8 @@ function actorOf({ keyId, portal, person }: Caller): AuditActor {
 
 /** The longest id that a body may name; a path may hold any text. */
 const MAX_ID_CHARS = 128;
+/** That of an event type is the id of its project and a name. */
+const MAX_EVENT_TYPE_CHARS = 160;
 
 const ID_PARAMS: Partial<Record<AuditTargetKind, string>> = {
   apiKey: 'keyId',
@@ -114,9 +117,14 @@ const ID_PARAMS: Partial<Record<AuditTargetKind, string>> = {
 function targetOf(
   kind: AuditTargetKind,
   { companyId }: Caller,
-  params: AuditedRequest['params'],
+  { params, fields }: Pick<AuditedRequest, 'params' | 'fields'>,
 ): AuditTarget {
   if (kind === 'company') return { kind, id: companyId };
+  if (kind === 'eventType') {
+    const name = params.eventTypeName ?? String(fields.name);
+    const id = eventTypeIdOf(params.projectId ?? '', name);
+    return { kind, id: id.slice(0, MAX_EVENT_TYPE_CHARS) };
+  }
   const id = params[ID_PARAMS[kind] ?? ''];
   return { kind, id: id === undefined ? null : id.slice(0, MAX_ID_CHARS) };
 }

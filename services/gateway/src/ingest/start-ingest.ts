@@ -4,7 +4,14 @@ import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.t
 import { monotonicClockMs as monotonicMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { IngestConfig } from '../config.ts';
-import { openAccept, openBasis, openOutbox, openRateLimits, openUids } from '../open-acceptance.ts';
+import {
+  openAccept,
+  openBasis,
+  openOutbox,
+  openPayloadChecks,
+  openRateLimits,
+  openUids,
+} from '../open-acceptance.ts';
 import { openIngest } from './open-ingest.ts';
 
 /**
@@ -20,7 +27,9 @@ export async function startIngest(context: ServiceContext<IngestConfig>): Promis
   const messages = createMessageQueries(db);
   const outbox = await openOutbox(basis);
   const webhooks = createWebhookStore(db, vault);
-  const { acceptMany } = await openAccept(basis, { webhooks, messages }, outbox);
+  const payloadChecks = openPayloadChecks(basis);
+  const parts = { webhooks, messages, payloadChecks };
+  const { acceptMany } = await openAccept(basis, parts, outbox);
   const gateway = { acceptMany, db, messages, uids, nowMs };
   openIngest({ ...basis, limits, gateway, life: createCompanyLife(db, basis.nowMs), monotonicMs });
 }

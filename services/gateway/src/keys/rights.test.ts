@@ -53,6 +53,8 @@ describe('a visitor of the portal', () => {
       'resend post /deliveries/resend',
       'resend post /webhooks/:webhookId/resend-failed',
       'view get /apps/:appId',
+      'view get /apps/:appId/event-types',
+      'view get /apps/:appId/event-types/:eventTypeName',
       'view get /apps/:appId/resend-failed/estimate',
       'view get /cancellations',
       'view get /cancellations/:cancellationId',

@@ -66,6 +66,7 @@ const SCHEMES = Object.keys(SECURITY_SCHEMES);
 const TAGS: Readonly<Record<string, string>> = {
   Projects: 'A project groups apps, such as those of one platform or environment',
   Apps: 'An app is one of your customers, with webhooks of its own',
+  'Event types': 'The catalogue of a project: what its messages are called and what they contain',
   Webhooks: 'A webhook is an endpoint of a customer, and how deliveries to it are signed',
   'Webhook messages': 'Sending messages, and finding them again',
   Deliveries: 'A delivery is one message on its way to one webhook, with every attempt',

@@ -9,6 +9,7 @@ import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-docu
 import type { ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import { readInParts } from '@posthorn/platform/mongo/read-in-parts.ts';
 import { createExists } from '@posthorn/platform/mongo/write-together.ts';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404 } from '../api-error.ts';
 import type { Quotas } from './quotas.ts';
@@ -18,6 +19,7 @@ interface ProjectsDeps {
   db: mongo.Db;
   uids: Pick<Uids, 'claim'>;
   quotas: Quotas;
+  invalidate: Invalidate;
   nowMs: () => number;
 }
 
@@ -53,7 +55,8 @@ export interface Projects {
 /** A project has up to 21 kB, in its description and its metadata: a part has 250 kB, about 4 ms of CPU time with its JSON. */
 const PARTS = { batch: 48, part: 12 };
 
-export function createProjects({ db, uids, quotas, nowMs }: ProjectsDeps): Projects {
+export function createProjects(deps: ProjectsDeps): Projects {
+  const { db, uids, quotas, invalidate, nowMs } = deps;
   const projectsOf = (companyId: string) => documentsOf(db, 'projects', companyId);
   const claim = claimFor(uids, 'project');
   return {
@@ -96,7 +99,9 @@ export function createProjects({ db, uids, quotas, nowMs }: ProjectsDeps): Proje
       }
       const fields = { ...changedFields(PROJECT_FIELDS, changes), updatedAt: new Date(nowMs()) };
       const write = () => projects.setOne({ _id }, fields);
-      return foundOr404(await claim({ companyId, uid: fields.uid }, write), 'project');
+      const changed = foundOr404(await claim({ companyId, uid: fields.uid }, write), 'project');
+      await invalidate({ companyId, id: _id });
+      return changed;
     },
   };
 }

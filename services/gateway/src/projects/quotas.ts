@@ -19,6 +19,7 @@ const WHAT: Record<QuotaName, string> = {
   QUOTA_APPS_PER_COMPANY: 'apps for each company',
   QUOTA_WEBHOOKS_PER_APP: 'webhooks for each app',
   QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: 'global webhooks for each project',
+  QUOTA_EVENT_TYPES_PER_PROJECT: 'event types for each project',
   QUOTA_KEYS_PER_COMPANY: 'API keys for each company',
   portalLinks: 'links to its portal for each app',
   invitations: 'open invitations for each company',
@@ -52,6 +53,8 @@ export interface Quotas {
    * process; other gateways may exceed a quota by what they create in the same moment.
    */
   createWithin: <Created>(creation: Creation<Created>) => Promise<Created>;
+  /** Throws ApiError 409 when so many are more than an owner may have. */
+  assertWithin: (setting: CountedQuota, count: number) => void;
   /** Notes that the owner was created just now, and has nothing yet. */
   noteEmpty: (setting: CountedQuota, ownerId: string) => void;
 }
@@ -142,6 +145,9 @@ export function createQuotas({ limits, monotonicMs, onNear }: QuotasDeps): Quota
       const turn = owner.lastTurn.then(() => countThenCreate(owner, creation));
       owner.lastTurn = turn.catch(() => undefined);
       return turn;
+    },
+    assertWithin(setting, count) {
+      if (count > limits[setting]) throw quotaExceeded(setting, limits[setting]);
     },
     noteEmpty(setting, ownerId) {
       touchOwner(owners, { setting, ownerId }).countedAtMs = monotonicMs();

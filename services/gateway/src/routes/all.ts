@@ -5,6 +5,8 @@ import { appCountsRoute, appRoutes, findAppsRoute } from './apps.ts';
 import { auditEventRoutes } from './audit-events.ts';
 import { deliveryFilterRoutes } from './deliveries-by-filter.ts';
 import { deliveryRoutes } from './deliveries.ts';
+import { eventTypeDocumentRoutes } from './event-type-documents.ts';
+import { eventTypeRoutes } from './event-types.ts';
 import { testFilterRoute } from './filters.ts';
 import { holdRoutes } from './holds.ts';
 import { messageBatchRoutes } from './message-batches.ts';
@@ -24,6 +26,8 @@ import { findWebhooksRoute, webhookActionRoutes, webhookRoutes } from './webhook
 const ROUTES: ((gateway: Gateway) => Route | Route[])[] = [
   projectRoutes,
   appRoutes,
+  eventTypeRoutes,
+  eventTypeDocumentRoutes,
   webhookRoutes,
   webhookActionRoutes,
   holdRoutes,

@@ -33,7 +33,7 @@ export const upsertQuery = z.object({
 });
 
 /** A whole number in a query string, where every value is text. */
-function numberText(min: number, max: number) {
+export function wholeNumberText(min: number, max: number) {
   const problem = `must be a whole number from ${min} to ${max}`;
   return z
     .string()
@@ -43,11 +43,11 @@ function numberText(min: number, max: number) {
 }
 
 export const limit = (max: number, byDefault: number) =>
-  numberText(1, max)
+  wholeNumberText(1, max)
     .prefault(String(byDefault))
     .meta({ description: 'Most entries that the page may hold' });
 
-export const skip = numberText(0, 999_999_999)
+export const skip = wholeNumberText(0, 999_999_999)
   .prefault('0')
   .meta({ description: 'Number of entries to skip before the page' });
 

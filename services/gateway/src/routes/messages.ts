@@ -311,7 +311,10 @@ function createRoute({ acceptOne, hasRoomToAccept, logger }: Gateway): Route {
     headers: [IDEMPOTENCY_KEY],
     body: createBody,
     response: { status: 202, message: 'Message accepted', data: createdMessageSchema },
-    errors: ['not_found', 'quota_exceeded', 'idempotency_key_running', 'idempotency_key_reused'],
+    errors: [
+      ...(['not_found', 'quota_exceeded', 'event_type_unknown', 'payload_invalid'] as const),
+      ...(['idempotency_key_running', 'idempotency_key_reused'] as const),
+    ],
     async handle(request) {
       const { requestId, body, header } = request;
       const asked = newMessageOf(request, body, header('idempotency-key'));

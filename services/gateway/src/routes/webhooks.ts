@@ -1,5 +1,5 @@
 import type { ChangedAuthFields } from '@posthorn/domain/auth-methods.ts';
-import { optionalFields, webhookSecret } from '@posthorn/domain/field-types.ts';
+import { eventType, optionalFields, webhookSecret } from '@posthorn/domain/field-types.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import { auditedFields } from '@posthorn/domain/webhook-fields.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
@@ -12,7 +12,6 @@ import { readHealth } from '../history/health.ts';
 import { forOneApp, insufficientScope, invalidRequest, notFound } from '../api-error.ts';
 import {
   type ApiResponse,
-  NO_FIELDS,
   route,
   type Route,
   SECRETS_READ,
@@ -261,6 +260,7 @@ async function update(
 ): Promise<ApiResponse> {
   const { companyId } = caller;
   assertMayName(caller, given);
+  await assertEventTypes(gateway, { companyId, webhookId }, given.eventTypes ?? []);
   await ensureSigningKey(gateway, companyId, given);
   const asker = { seesSecrets: seesSecrets(caller) };
   const { before, after } = await gateway.changeWebhook({ companyId, webhookId }, (webhook) => {
@@ -273,6 +273,19 @@ async function update(
   if (before.disabled !== after.disabled) await gateway.holds.onDisabledOrEnabled(after);
   const changed = { before: auditedFields(before), after: auditedFields(after) };
   return { data: shownTo(caller, describeWebhook)(after), changed };
+}
+
+/** Entries that the webhook has already may stay. */
+async function assertEventTypes(
+  { webhooks, eventTypes }: Gateway,
+  { companyId, webhookId }: { companyId: string; webhookId: string },
+  given: readonly string[],
+): Promise<void> {
+  if (given.length === 0) return;
+  const seen = await webhooks.findTarget(companyId, webhookId);
+  if (!seen) throw notFound('webhook');
+  const { projectId, eventTypes: before } = seen;
+  await eventTypes.assertSelectable({ companyId, projectId }, given, before);
 }
 
 function changesNothing(webhook: Webhook, changes: WebhookChanges): boolean {
@@ -357,6 +370,12 @@ const findQuery = z.object({
   }),
   ids: idList(MAX_IDS).optional(),
   appId: idText('app').optional().meta({ description: 'Only the webhooks of this app' }),
+  projectId: idText('proj')
+    .optional()
+    .meta({ description: 'Only the webhooks of this project and its apps' }),
+  eventType: eventType.optional().meta({
+    description: 'Only webhooks that select it by name, by a wildcard or by selecting all',
+  }),
   limit: limit(100, 20),
   cursor: cursor('wh').optional(),
 });
@@ -473,6 +492,17 @@ function rotateRoute(gateway: Gateway): Route {
   });
 }
 
+const testBody = z
+  .object(
+    optionalFields({
+      eventType: eventType.meta({
+        description:
+          'The message has this event type of the catalogue, and its `example` as payload',
+      }),
+    }),
+  )
+  .meta({ id: 'TestWebhook' });
+
 function testWebhook(gateway: Gateway): Route {
   return route({
     operationId: 'testWebhook',
@@ -486,7 +516,7 @@ function testWebhook(gateway: Gateway): Route {
     summary: 'Send a test message to a webhook',
     description:
       'Sends a small message and returns its delivery. `GET /api/v1/deliveries/{id}` shows how it ended.',
-    body: NO_FIELDS,
+    body: testBody,
     isBodyOptional: true,
     response: { status: 202, message: 'Test message accepted', data: deliverySchema },
     errors: ['not_found'],
@@ -496,7 +526,9 @@ function testWebhook(gateway: Gateway): Route {
       const { caller, requestId, body, reserve, nextSlice } = request;
       const { companyId } = caller;
       const idempotency = idempotencyOf(key, body.bytes);
-      const asked = { companyId, webhookId, requestId, idempotency, reserve, nextSlice };
+      const { eventType = null } = body.value;
+      const of = { companyId, webhookId, eventType };
+      const asked = { ...of, requestId, idempotency, reserve, nextSlice };
       const sent = await sendTestMessage(gateway, asked);
       return { data: describeDelivery(sent.source, sent.sentHeaders) };
     },

@@ -23,6 +23,8 @@ describe('create webhook', () => {
   let owners: Set<string>;
   let stored: Map<string, Webhook>;
   let invalidated: string[];
+  /** The project of each webhook, and its event types. */
+  let checked: string[][];
   /** Runs between the two checks of the owner. */
   let afterInsert: () => void;
   let quotas: Quotas;
@@ -32,7 +34,7 @@ describe('create webhook', () => {
   beforeEach(() => {
     owners = new Set(['app_1', 'proj_1']);
     stored = new Map();
-    invalidated = [];
+    [invalidated, checked] = [[], []];
     afterInsert = () => undefined;
     quotas = NO_QUOTAS;
     isRecorded = Promise.resolve();
@@ -63,6 +65,12 @@ describe('create webhook', () => {
         },
         deleteOne: (_company, id) => Promise.resolve(stored.delete(id)),
         countOf: () => Promise.resolve(stored.size),
+      },
+      eventTypes: {
+        assertSelectable: ({ projectId }, given) => {
+          checked.push([projectId, ...given]);
+          return Promise.resolve();
+        },
       },
       quotas,
       uids: { claim: (_own, write) => write() },
@@ -119,6 +127,11 @@ describe('create webhook', () => {
         expect(stored.size).toBe(0);
       },
     );
+
+    test('checks its event types against the catalogue of its project', async () => {
+      await create({ url, appId: 'app_1', eventTypes: ['order.*'] });
+      expect(checked).toEqual([['proj_of_app', 'order.*']]);
+    });
 
     test('removes it again when its app is deleted at the same time', async () => {
       afterInsert = () => owners.delete('app_1');

@@ -11,6 +11,7 @@ import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { randomBytes } from 'node:crypto';
 import type { NewMessage } from '../accept/build-message.ts';
+import type { EventTypes } from '../catalogue/event-types.ts';
 import type { AcceptOne, AcceptOneOptions } from '../accept/idempotency.ts';
 import { readDelivery, type ReadDelivery, type ReadStores } from '../history/deliveries.ts';
 import { foundOr404, notFound, unavailable } from '../api-error.ts';
@@ -23,6 +24,7 @@ import { claimFor, type Uids } from '../projects/uids.ts';
 interface CreateWebhookDeps {
   projects: Pick<Projects, 'get' | 'exists'>;
   apps: Pick<Apps, 'get' | 'exists'>;
+  eventTypes: Pick<EventTypes, 'assertSelectable'>;
   webhooks: Pick<WebhookStore, 'insert' | 'deleteOne' | 'countOf'>;
   quotas: Quotas;
   uids: Pick<Uids, 'claim'>;
@@ -34,8 +36,8 @@ interface CreateWebhookDeps {
 type NewWebhook = GivenFields & AuthFields & { id: string };
 
 /**
- * Creates the webhook after `isRecorded`. Throws ApiError 404 for an unknown app or project, 409 when it has as many
- * webhooks as it may, and when another webhook has the uid.
+ * Creates the webhook after `isRecorded`. Throws ApiError 404 for an unknown app or project, 400 for an event type that its
+ * project does not know, 409 when it has as many webhooks as it may, and when another webhook has the uid.
  */
 export async function createWebhook(
   deps: CreateWebhookDeps,
@@ -44,7 +46,7 @@ export async function createWebhook(
   isRecorded: Promise<unknown>,
 ): Promise<Webhook> {
   const { webhooks, quotas, invalidate } = deps;
-  const [projectId] = await Promise.all([projectIdOf(deps, companyId, fields), isRecorded]);
+  const [projectId] = await Promise.all([checkedProjectOf(deps, companyId, fields), isRecorded]);
   const webhook = newWebhook(deps, companyId, projectId, fields);
   const { appId } = webhook;
   const owner = { appId, projectId };
@@ -68,6 +70,16 @@ async function insert(deps: CreateWebhookDeps, webhook: Webhook): Promise<void> 
   // The app or project was deleted meanwhile. No webhook may outlive its owner.
   await deps.webhooks.deleteOne(companyId, id);
   throw notFound(owner);
+}
+
+async function checkedProjectOf(
+  deps: CreateWebhookDeps,
+  companyId: string,
+  fields: NewWebhook,
+): Promise<string> {
+  const projectId = await projectIdOf(deps, companyId, fields);
+  await deps.eventTypes.assertSelectable({ companyId, projectId }, fields.eventTypes ?? []);
+  return projectId;
 }
 
 async function projectIdOf(
@@ -270,28 +282,37 @@ export function newSecret(): string {
 
 interface SendTestDeps extends ReadStores {
   acceptOne: AcceptOne;
+  webhooks: ReadStores['webhooks'] & Pick<WebhookStore, 'findTarget'>;
+  eventTypes: Pick<EventTypes, 'find'>;
   nowMs: () => number;
 }
 
 interface TestRequest
   extends AcceptOneOptions, Pick<NewMessage, 'companyId' | 'requestId' | 'idempotency'> {
   webhookId: string;
+  /** The message has it, and the example of it as its payload. */
+  eventType: string | null;
 }
 
-/** Accepts a small message to one webhook and returns its delivery. Throws ApiError 404 for an unknown webhook. */
+/**
+ * Accepts a small message to one webhook and returns its delivery. Throws ApiError 404 for an unknown webhook, and for an
+ * event type that is unknown or archived.
+ */
 export async function sendTestMessage(
   deps: SendTestDeps,
-  { companyId, webhookId, requestId, idempotency, ...options }: TestRequest,
+  { companyId, webhookId, eventType, requestId, idempotency, ...options }: TestRequest,
 ): Promise<ReadDelivery> {
   const sentAt = new Date(deps.nowMs()).toISOString();
+  const example =
+    eventType === null ? null : await exampleOf(deps, companyId, { webhookId, eventType });
   const message = {
     companyId,
     address: { kind: 'webhook', webhookId },
-    eventType: null,
+    eventType,
     requestId,
     idempotency,
     isTest: true,
-    payload: JSON.stringify({ type: 'webhook.test', webhookId, sentAt }),
+    payload: example ?? JSON.stringify({ type: 'webhook.test', webhookId, sentAt }),
   } as const;
   const accepted = await deps.acceptOne(message, options);
   const deliveryId = deliveryIdOf(accepted.message.id, webhookId);
@@ -302,4 +323,16 @@ export async function sendTestMessage(
   );
   if (!found) throw notFound('webhook');
   return found;
+}
+
+/** Returns null for an event type without an example. */
+async function exampleOf(
+  { webhooks, eventTypes }: SendTestDeps,
+  companyId: string,
+  { webhookId, eventType: name }: { webhookId: string; eventType: string },
+): Promise<string | null> {
+  const { projectId } = foundOr404(await webhooks.findTarget(companyId, webhookId), 'webhook');
+  const found = foundOr404(await eventTypes.find(companyId, { projectId, name }), 'event type');
+  if (found.archived) throw notFound('event type');
+  return found.example;
 }

@@ -53,6 +53,7 @@ async function* stepsOf(deps: RemovalsDeps, removal: Removal): AsyncGenerator<vo
   await removals.removeRoot(removal);
   await invalidate({ companyId, id: rootId });
   if (removal.kind === 'webhook') yield* cancelSteps(deps, companyId, [rootId]);
+  while ((await removals.removeCatalogue(removal, STEP)) > 0) yield;
   yield* pageSteps(deps, removal, {
     list: () => removals.appsUnder(removal, STEP),
     async *remove(ids) {

@@ -77,6 +77,8 @@ const FILTERED = [
   '/api/v1/find-webhooks',
   '/api/v1/app-counts',
   '/api/v1/api-keys',
+  '/api/v1/projects/{projectId}/event-types',
+  '/api/v1/apps/{appId}/event-types',
 ];
 
 /** As those by an event type; an unknown app or webhook is 404. */

@@ -8,6 +8,7 @@ import { absoluteTime } from '../../parts/time-words.ts';
 import { useRights } from '../../session/session-context.ts';
 import { MetadataInput, UidInput } from '../own-fields.tsx';
 import { Authentication, OwnSecretInput } from './auth-fields.tsx';
+import { EventTypesField } from './event-types-field.tsx';
 import { FilterField } from './filter-field.tsx';
 import { isOtherServer } from './auth-rules.ts';
 import {
@@ -24,12 +25,16 @@ interface FieldsProps {
   stored: Schemas['WebhookWithAuth'] | null;
   /** The app of a new webhook; '' while none is chosen. */
   appId?: string;
+  /** Chosen for a new webhook before. */
+  eventType?: string | undefined;
   problems: readonly Problem[];
 }
 
 /** The fields of a webhook, with what is wrong with each. */
-export function WebhookFormFields({ stored, appId = '', problems }: FieldsProps) {
+export function WebhookFormFields({ stored, appId = '', eventType, problems }: FieldsProps) {
   const fields = stored ?? NEW_WEBHOOK;
+  const ownerId = stored?.appId ?? appId;
+  const eventTypes = eventType === undefined ? fields.eventTypes : [eventType];
   const [url, setUrl] = useState(fields.url);
   const isMoved = stored !== null && isOtherServer(url, stored.url);
   const errorOf: ErrorOf = (name) => errorIn(problems, name);
@@ -47,15 +52,8 @@ export function WebhookFormFields({ stored, appId = '', problems }: FieldsProps)
         onChange={valueTo(setUrl)}
       />
       <TextInput name="name" label="Name" defaultValue={fields.name} error={errorOf('name')} />
-      <Textarea
-        name="eventTypes"
-        label="Event types, one on each line"
-        description="order.* selects all types that begin with order. and also future ones. Leave it empty to receive all messages of the app"
-        rows={3}
-        defaultValue={fields.eventTypes.join('\n')}
-        error={errorOf('eventTypes')}
-      />
-      <FilterField stored={fields.filter} appId={stored?.appId ?? appId} problems={problems} />
+      <EventTypesField stored={eventTypes} appId={ownerId} error={errorOf('eventTypes')} />
+      <FilterField stored={fields.filter} appId={ownerId} problems={problems} />
       <UidInput kind="webhook" stored={fields} errorOf={errorOf} />
       <Authentication stored={stored?.authMethod ?? null} isMoved={isMoved} errorOf={errorOf} />
       <SignatureInputs isNew={stored === null} fields={fields} errorOf={errorOf} />

@@ -24,6 +24,8 @@ export interface ExportedThing {
 /** The type of the things of each collection; null for what is not exported. */
 const TYPES: Record<OwnedName, string | null> = {
   projects: 'project',
+  eventTypes: 'eventType',
+  eventTypeVersions: 'eventTypeVersion',
   apps: 'app',
   webhooks: 'webhook',
   signingKeys: 'signingKey',
@@ -63,6 +65,7 @@ const OMITTED = [
   'scannedTo',
   'stopsUntil',
   'step',
+  'creationId',
 ];
 
 /**

@@ -14,6 +14,7 @@ import { readUpTo, writeByDays } from '../days/read-days.ts';
 import type { IdempotencyKeyDocument, MessageDocument, RemovalDocument } from '../documents.ts';
 import { cancelUpdate } from '../messages/deliveries.ts';
 import { keysOf } from '../messages/idempotency-keys.ts';
+import { catalogueOf } from './event-types.ts';
 import { removeStats } from '../messages/stats-documents.ts';
 import type { WorkNotes } from '../work-notes.ts';
 import { createWorkNotes } from '../work-notes.ts';
@@ -36,6 +37,8 @@ export interface RemovalStore extends WorkNotes<Removal> {
   hasRoot: (removal: Removal) => Promise<boolean>;
   /** Returns true when this call removed the root itself. */
   removeRoot: (removal: Removal) => Promise<boolean>;
+  /** Removes at most `limit` documents of the catalogue of a project. Returns how many it removed. */
+  removeCatalogue: (removal: Removal, limit: number) => Promise<number>;
   /** Returns at most `limit` ids of apps that are under a project; empty when none is left. */
   appsUnder: (removal: Removal, limit: number) => Promise<string[]>;
   /** Returns at most `limit` ids of webhooks that are under a project or an app; empty when none is left. */
@@ -75,6 +78,7 @@ export function createRemovalStore(db: Database): RemovalStore {
       await removeStats(db, companyId, [_id]);
       return (await documentsOf(db, ROOTS[kind], companyId).deleteMany({ _id })) === 1;
     },
+    removeCatalogue: (removal, limit) => removeCatalogue(db, removal, limit),
     async appsUnder({ companyId, kind, rootId }, limit) {
       if (kind !== 'project') return [];
       return idsOf(documentsOf(db, 'apps', companyId).find({ projectId: rootId }, { limit }));
@@ -94,6 +98,19 @@ export function createRemovalStore(db: Database): RemovalStore {
     },
     cancelPending: (companyId, webhookIds, step) => cancelPending(db, companyId, webhookIds, step),
   };
+}
+
+async function removeCatalogue(
+  db: mongo.Db,
+  { companyId, kind, rootId }: Removal,
+  limit: number,
+): Promise<number> {
+  if (kind !== 'project') return 0;
+  for (const name of ['eventTypes', 'eventTypeVersions'] as const) {
+    const removed = await removeById(db, name, companyId, { limit, filter: catalogueOf(rootId) });
+    if (removed > 0) return removed;
+  }
+  return 0;
 }
 
 function toRemoval({ _id: id, companyId, kind, rootId }: RemovalDocument): Removal {
@@ -138,7 +155,7 @@ export function createCompanyRemoval(db: Database): CompanyRemoval {
   return {
     async removeSome(companyId, limit) {
       for (const name of BY_ID) {
-        const removed = await removeById(db, name, companyId, limit);
+        const removed = await removeById(db, name, companyId, { limit });
         if (removed > 0) return removed;
       }
       for (const documents of db.days.idempotencyKeys.all()) {
@@ -155,10 +172,10 @@ async function removeById(
   db: mongo.Db,
   name: UndividedName,
   companyId: string,
-  limit: number,
+  { limit, filter = {} }: { limit: number; filter?: Partial<ReturnType<typeof catalogueOf>> },
 ): Promise<number> {
   const documents = documentsOf(db, name, companyId);
-  const page = documents.find({}, { limit }).project<{ _id: string }>({ _id: 1 });
+  const page = documents.find(filter, { limit }).project<{ _id: string }>({ _id: 1 });
   const ids = (await page.toArray()).map(({ _id }) => _id);
   if (ids.length > 0) await documents.deleteMany({ _id: { $in: ids } });
   return ids.length;

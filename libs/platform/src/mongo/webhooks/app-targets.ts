@@ -8,6 +8,7 @@ import { type FoundWebhook, tryToOpen, UNUSED_BY_TARGETS } from './webhooks.ts';
 /** An app as a message to it needs it. */
 export interface AppTargets {
   companyId: string;
+  projectId: string;
   /** The parts of a message that the app does not want stored. */
   notStored: NotStored;
   /** Its oldest webhooks, oldest first. */
@@ -23,16 +24,15 @@ export type ReadAppTargets = (
   limit: number,
 ) => Promise<Map<string, AppTargets>>;
 
-type ReadApp = Pick<AppDocument, '_id' | 'companyId' | 'storePayloads' | 'storeResponses'> & {
-  webhooks: WebhookDocument[];
-};
+type Settings = 'companyId' | 'projectId' | 'storePayloads' | 'storeResponses';
+type ReadApp = Pick<AppDocument, '_id' | Settings> & { webhooks: WebhookDocument[] };
 
 export function createReadAppTargets(db: mongo.Db, vault: Vault): ReadAppTargets {
   return async (appIds, limit) => {
     const found = await collection(db, 'apps')
       .aggregate<ReadApp>([
         { $match: { _id: { $in: [...appIds] } } },
-        { $project: { companyId: 1, storePayloads: 1, storeResponses: 1 } },
+        { $project: { companyId: 1, projectId: 1, storePayloads: 1, storeResponses: 1 } },
         {
           $lookup: {
             from: 'webhooks',
@@ -45,10 +45,11 @@ export function createReadAppTargets(db: mongo.Db, vault: Vault): ReadAppTargets
       ])
       .toArray();
     return new Map(
-      found.map(({ _id, companyId, webhooks, ...settings }) => [
+      found.map(({ _id, companyId, projectId, webhooks, ...settings }) => [
         _id,
         {
           companyId,
+          projectId,
           notStored: notStoredBy(settings),
           webhooks: webhooks
             .filter((each) => each.companyId === companyId)

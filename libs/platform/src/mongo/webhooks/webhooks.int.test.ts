@@ -169,10 +169,10 @@ describe('a sealed value that was tampered with', () => {
   async function expectRefusal(reason: RegExp): Promise<void> {
     await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(SealedValueError);
     await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(reason);
-    const { id, appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held } = mine;
+    const { id, projectId, appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held } = mine;
     const problem: unknown = expect.any(SealedValueError);
     const stops = { disabled, cancelBeforeMs, maxAttempts, held };
-    const state = { companyId: COMPANY, appId, eventTypes, filter: null, ...stops };
+    const state = { companyId: COMPANY, projectId, appId, eventTypes, filter: null, ...stops };
     const unopened = { kind: 'unopened', id, ...state, problem };
     const both = [unopened, opened(other)];
     expect(await store.findMany([id, other.id])).toEqual(expect.arrayContaining(both));

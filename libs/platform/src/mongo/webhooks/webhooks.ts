@@ -38,6 +38,7 @@ export interface UnopenedWebhook extends Pick<
   Webhook,
   | 'id'
   | 'companyId'
+  | 'projectId'
   | 'appId'
   | 'disabled'
   | 'cancelBeforeMs'
@@ -258,9 +259,9 @@ export function tryToOpen(vault: Vault, document: WebhookDocument): FoundWebhook
     return { kind: 'opened', ...openWebhook(vault, document) };
   } catch (problem) {
     if (!(problem instanceof SealedValueError)) throw problem;
-    const { _id: id, companyId, appId, disabled, eventTypes } = document;
+    const { _id: id, companyId, projectId, appId, disabled, eventTypes } = document;
     const { cancelBeforeMs, filter, maxAttempts, held } = openValues(document);
-    const listed = { id, companyId, appId, disabled, eventTypes, filter };
+    const listed = { id, companyId, projectId, appId, disabled, eventTypes, filter };
     const state = { ...listed, cancelBeforeMs, maxAttempts, held };
     return { kind: 'unopened', ...state, problem };
   }
