@@ -1661,6 +1661,8 @@ export interface components {
             onGone?: ("retry" | "disable") | null;
             /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
             obeyControlHeaders?: boolean | null;
+            /** @description Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it */
+            ordering?: ("none" | "block" | "skip") | null;
             /**
              * @description Your own id. `uid:` and this text stand for the id wherever one is given
              * @example customer-17
@@ -1795,6 +1797,11 @@ export interface components {
             onGone: "retry" | "disable";
             /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
             obeyControlHeaders: boolean;
+            /**
+             * @description Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it
+             * @enum {string}
+             */
+            ordering: "none" | "block" | "skip";
             uid: string | null;
             /**
              * @description The texts that were given; empty when none were
@@ -1930,6 +1937,11 @@ export interface components {
             onGone: "retry" | "disable";
             /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
             obeyControlHeaders: boolean;
+            /**
+             * @description Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it
+             * @enum {string}
+             */
+            ordering: "none" | "block" | "skip";
             uid: string | null;
             /**
              * @description The texts that were given; empty when none were
@@ -2015,6 +2027,8 @@ export interface components {
             onGone?: ("retry" | "disable") | null;
             /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
             obeyControlHeaders?: boolean | null;
+            /** @description Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it */
+            ordering?: ("none" | "block" | "skip") | null;
             /**
              * @description Your own id. `uid:` and this text stand for the id wherever one is given
              * @example customer-17
@@ -2374,6 +2388,11 @@ export interface components {
              */
             externalId?: string | null;
             /**
+             * @description Deliveries of messages with the same key to a webhook with `ordering` follow each other. Not together with `deliverAt`
+             * @example order-17
+             */
+            orderingKey?: string | null;
+            /**
              * @description No attempt begins before it: a second to 30 days in the future, and earlier than `expiresAt`
              * @example 2026-01-31T09:30:00.000Z
              */
@@ -2414,6 +2433,7 @@ export interface components {
             headers: components["schemas"]["Header"][];
             tags: string[];
             externalId: string | null;
+            orderingKey: string | null;
             deliverAt: components["schemas"]["Time"] | null;
             expiresAt: components["schemas"]["Time"] | null;
             /** @description As the client sent it; null for as long as messages of the installation are kept */
@@ -2483,6 +2503,7 @@ export interface components {
             payload: string | null;
             tags: string[];
             externalId: string | null;
+            orderingKey: string | null;
             deliverAt: components["schemas"]["Time"] | null;
             expiresAt: components["schemas"]["Time"] | null;
             /** @description As the client sent it; null for as long as messages of the installation are kept */
@@ -2522,6 +2543,7 @@ export interface components {
             headers: components["schemas"]["Header"][];
             tags: string[];
             externalId: string | null;
+            orderingKey: string | null;
             deliverAt: components["schemas"]["Time"] | null;
             expiresAt: components["schemas"]["Time"] | null;
             /** @description As the client sent it; null for as long as messages of the installation are kept */
@@ -2596,6 +2618,11 @@ export interface components {
              * @example evt-2026-000017
              */
             externalId?: string | null;
+            /**
+             * @description Deliveries of messages with the same key to a webhook with `ordering` follow each other. Not together with `deliverAt`
+             * @example order-17
+             */
+            orderingKey?: string | null;
             /**
              * @description No attempt begins before it: a second to 30 days in the future, and earlier than `expiresAt`
              * @example 2026-01-31T09:30:00.000Z

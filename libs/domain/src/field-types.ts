@@ -414,9 +414,16 @@ export function isCredential(text: string): boolean {
   return CREDENTIAL.test(text) && text.isWellFormed();
 }
 
-export const credential = text(1, MAX_CREDENTIAL_CHARS)
-  .refine(isCredential, 'must be text without control characters')
-  .meta({ pattern: CREDENTIAL_PATTERN });
+/** Text of 1 to `maxChars` characters without control characters. */
+const plainText = (maxChars: number) =>
+  text(1, maxChars)
+    .refine(isCredential, 'must be text without control characters')
+    .meta({ pattern: CREDENTIAL_PATTERN });
+
+export const credential = plainText(MAX_CREDENTIAL_CHARS);
+
+/** The key of messages whose deliveries to a webhook follow each other. */
+export const orderingKey = plainText(256).meta({ example: 'order-17' });
 
 /** A colon would end the user name (RFC 7617, section 2). */
 export const userName = credential

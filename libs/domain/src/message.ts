@@ -25,6 +25,11 @@ export interface Message extends NotStored, Lifetime, KeptFields {
   disabledTargets: ReadonlySet<string>;
   /** Null when the client sent no key. */
   idempotency: Idempotency | null;
+  /**
+   * It has an ordering key, and a target had `ordering` when it was accepted: its records carry the key. Absent for any
+   * other message.
+   */
+  isOrdered?: true;
   /** No attempt begins before this time, in milliseconds since 1970. Absent for at once. */
   deliverAtMs?: number;
   /** A test message of a webhook; its first attempt has a trigger of its own. */
@@ -130,6 +135,23 @@ export interface Lifetime {
 }
 
 const UNLIMITED: Lifetime = {};
+
+/** The ordering key of a delivery. Absent unless a webhook of its message had `ordering` when that was accepted. */
+export interface InOrder {
+  orderingKey?: string;
+}
+
+const UNORDERED: InOrder = {};
+
+/** Returns the key without the other fields of `source`: every record of the delivery carries it. */
+export function orderOf({ orderingKey }: InOrder): InOrder {
+  return orderingKey === undefined ? UNORDERED : { orderingKey };
+}
+
+/** Returns the key that the records of a message carry. */
+export function orderOfMessage(message: Pick<Message, 'isOrdered' | 'orderingKey'>): InOrder {
+  return message.isOrdered ? orderOf(message) : UNORDERED;
+}
 
 /** Returns the lifetime without the other fields of `source`: every record and delivery of the message carries it. */
 export function lifetimeOf(source: Lifetime): Lifetime {

@@ -359,6 +359,18 @@ const WEBHOOK_FIELDS = {
     shown: 'everywhere',
     audit: 'shown',
   },
+  /** Whether deliveries of messages with the same ordering key wait for each other. */
+  ordering: {
+    contract: 'C29.2',
+    value: z.enum(['none', 'block', 'skip'], 'must be none, block or skip').meta({
+      description:
+        'Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it',
+    }),
+    given: 'always',
+    initially: () => 'none',
+    shown: 'everywhere',
+    audit: 'shown',
+  },
   /** Null without one. */
   uid: {
     contract: 'C5.12',

@@ -16,7 +16,7 @@ import type {
 import type { DeliveryFilter } from '@posthorn/domain/delivery/delivery-filter.ts';
 import type { CancelStepName } from '@posthorn/domain/delivery/filter-cancellation.ts';
 import type { Hold, Waiting } from '@posthorn/domain/waiting.ts';
-import type { Idempotency, NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
+import type { Idempotency, InOrder, NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
 import type { KeptFields } from '@posthorn/domain/message-fields.ts';
 import type { StoredFields } from '@posthorn/domain/object-fields.ts';
 import type { GroupRole, Role } from '@posthorn/domain/people.ts';
@@ -177,6 +177,7 @@ export interface MessageDocument extends NotStored, LifetimeDates, KeptFields {
   addedTargets?: string[];
   disabledTargets?: string[];
   idempotency?: Idempotency;
+  isOrdered?: true;
   isTest?: true;
   traceparent?: string;
   deliverAt?: Date;
@@ -189,7 +190,7 @@ export interface MessageDocument extends NotStored, LifetimeDates, KeptFields {
 export type AttemptDocument = Omit<Attempt, 'startedAtMs'> & { startedAt: Date };
 
 /** Inserted when the first attempt is settled. Until then a delivery is only a target of its message. */
-export interface DeliveryDocument extends NotStored, LifetimeDates {
+export interface DeliveryDocument extends NotStored, LifetimeDates, InOrder {
   _id: string;
   messageId: string;
   webhookId: string;

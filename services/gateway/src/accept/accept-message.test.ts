@@ -209,6 +209,19 @@ describe('accept message', () => {
       ]);
     });
 
+    test('is in order when it has an ordering key and an enabled webhook has an order', async () => {
+      const isInOrder = async (given: NewMessage) => {
+        await acceptOne(given);
+        return batches.at(-1)?.map(({ isOrdered, orderingKey }) => [orderingKey, isOrdered]);
+      };
+      const keyed = request(1, { given: { orderingKey: 'order-17' } });
+      webhooks = [openedWebhook(1), openedWebhook(2, { disabled: true, ordering: 'block' })];
+      expect(await isInOrder(keyed)).toEqual([['order-17', undefined]]);
+      webhooks = [openedWebhook(1), openedWebhook(2, { ordering: 'skip' })];
+      expect(await isInOrder(keyed)).toEqual([['order-17', true]]);
+      expect(await isInOrder(request(2))).toEqual([[undefined, undefined]]);
+    });
+
     test('throws 404 for an unknown webhook and stores nothing', async () => {
       webhooks = null;
       await expect(acceptOne(request(1))).rejects.toMatchObject({

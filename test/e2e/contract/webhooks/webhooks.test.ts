@@ -60,6 +60,7 @@ describe('Webhooks', () => {
         finalStatusCodes: null,
         onGone: 'retry',
         obeyControlHeaders: false,
+        ordering: 'none',
         held: null,
         waiting: 0,
         uid: null,
@@ -181,6 +182,7 @@ describe('Webhooks', () => {
       [{ finalStatusCodes: [400, 599] }],
       [{ onGone: 'disable' }],
       [{ obeyControlHeaders: true }],
+      [{ ordering: 'block' }],
     ])('replaces %j and keeps everything else', async (changes) => {
       const customHeaders = [{ key: 'X-Old', value: '1' }];
       const fields = { customHeaders, eventTypes: ['old'], rateLimitPerSecond: 3, ...API_KEY };

@@ -10,7 +10,7 @@ import {
 } from '@posthorn/domain/delivery/delivery.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import type { Waiting } from '@posthorn/domain/waiting.ts';
-import { notStoredOf } from '@posthorn/domain/message.ts';
+import { notStoredOf, orderOf } from '@posthorn/domain/message.ts';
 import { ImpossibleError, requiredAt } from '@posthorn/domain/required.ts';
 import mongoose, { type mongo } from 'mongoose';
 import { DUPLICATE_KEY } from '../connect.ts';
@@ -306,6 +306,7 @@ export function toDelivery(document: DeliveryDocument): Delivery {
     updatedAtMs: updatedAt.getTime(),
     ...notStoredOf(document),
     ...lifetimeIn(document.expiresAt, document.removeAt),
+    ...orderOf(document),
   };
 }
 

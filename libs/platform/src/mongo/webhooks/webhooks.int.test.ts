@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { wantsEvent, type AuthMethod, type Webhook } from '@posthorn/domain/webhook.ts';
+import { isOrdered, wantsEvent, type AuthMethod, type Webhook } from '@posthorn/domain/webhook.ts';
 import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
@@ -225,7 +225,8 @@ describe('the targets of a message', () => {
 
   beforeEach(async () => {
     for (const [n, eventTypes] of types.entries()) {
-      await store.insert(sampleWebhook(n, { eventTypes, disabled: n === 2 }));
+      await store.insert(sampleWebhook(n, { eventTypes, disabled: n === 2, ordering: n === 1 ? 'block' : 'none' }),
+      );
     }
     await store.insert(sampleWebhook(5, { eventTypes: [], companyId: 'comp_b' }));
     await store.insert(sampleWebhook(6, { eventTypes: [], appId: 'app_2' }));
@@ -234,11 +235,13 @@ describe('the targets of a message', () => {
   it.each([null, 'order', 'order.paid', 'order.sent', 'order.item.added', 'shop'])(
     'are the webhooks of the app that want the event type %j, oldest first',
     async (eventType) => {
-      const all = types.map((eventTypes, n) => sampleWebhook(n, { eventTypes, disabled: n === 2 }));
+      const all = types.map((eventTypes, n) =>
+        sampleWebhook(n, { eventTypes, disabled: n === 2 }));
       const wanted = all.filter((each) => wantsEvent(each, eventType));
       expect(await store.findTargets(COMPANY, { appId: 'app_1', eventType, limit: 9 })).toEqual({
         targets: wanted.map(({ id }) => id),
         disabledTargets: new Set(wanted.flatMap(({ id, disabled }) => (disabled ? [id] : []))),
+        orderedTargets: new Set(wanted.filter(isOrdered).map(({ id }) => id)),
         oldest: wanted[0] && opened(wanted[0]),
         filters: null,
       });
@@ -251,6 +254,7 @@ describe('the targets of a message', () => {
     expect(await store.findTargets(COMPANY, { ...query, appId: 'app_none' })).toEqual({
       targets: [],
       disabledTargets: new Set(),
+      orderedTargets: new Set(),
       oldest: null,
       filters: null,
     });
