@@ -271,6 +271,7 @@ async function update(
     return check && changes && changesNothing(webhook, changes) ? null : changes;
   });
   if (before.disabled !== after.disabled) await gateway.holds.onDisabledOrEnabled(after);
+  if (before.ordering !== after.ordering) await gateway.holds.onOrderingChanged(after);
   const changed = { before: auditedFields(before), after: auditedFields(after) };
   return { data: shownTo(caller, describeWebhook)(after), changed };
 }
