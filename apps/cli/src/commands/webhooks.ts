@@ -76,6 +76,10 @@ const WEBHOOK_FIELDS = fieldsWith(WEBHOOK_RULES, [
     help: 'let the endpoint control deliveries by the response header webhook-delivery (otherwise --no-obey-control-headers)',
   },
   {
+    flags: '--ordering <how>',
+    help: 'whether deliveries with the same ordering key wait for each other',
+  },
+  {
     flags: '--header <header>',
     name: 'customHeaders',
     help: '"name: value" to send along (repeatable); put secret ones into --file',

@@ -81,6 +81,7 @@ function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
           ],
           ['Timeout', timeoutSeconds === null ? 'that of the service' : `${timeoutSeconds} s`],
           ...endingFacts(webhook),
+          ...orderFacts(webhook),
           ['Headers of Svix', hasSvix(webhook) ? 'are sent too' : 'are not sent'],
           ['TLS', tls === undefined ? 'public authorities' : 'own certificates'],
           [
@@ -114,6 +115,16 @@ function endingFacts({
     ...(obeyControlHeaders ? [['Control headers', 'are obeyed'] as const] : []),
   ];
 }
+
+/** Nothing by default. */
+function orderFacts({ ordering }: Schemas['WebhookWithAuth']): (readonly [string, string])[] {
+  return ordering === 'none' ? [] : [['Order', ORDER_WORDS[ordering]]];
+}
+
+const ORDER_WORDS = {
+  block: 'by ordering key; an exhausted delivery blocks its key',
+  skip: 'by ordering key; on behind an exhausted delivery',
+} as const;
 
 const DISABLED_BECAUSE: Record<NonNullable<Schemas['Webhook']['disabledReason']>, string> = {
   gone: 'its endpoint answered 410',
