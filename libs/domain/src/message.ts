@@ -136,16 +136,20 @@ export interface Lifetime {
 
 const UNLIMITED: Lifetime = {};
 
-/** The ordering key of a delivery. Absent unless a webhook of its message had `ordering` when that was accepted. */
+/** The place of a delivery in the order of its key. */
 export interface InOrder {
+  /** Absent unless a webhook of its message had `ordering` when that was accepted. */
   orderingKey?: string;
+  /** Absent while the delivery is in the memory of its dispatcher only (delivery/sequence.ts). */
+  position?: number;
 }
 
 const UNORDERED: InOrder = {};
 
-/** Returns the key without the other fields of `source`: every record of the delivery carries it. */
-export function orderOf({ orderingKey }: InOrder): InOrder {
-  return orderingKey === undefined ? UNORDERED : { orderingKey };
+/** Returns the place without the other fields of `source`: every record of the delivery carries it. */
+export function orderOf({ orderingKey, position }: InOrder): InOrder {
+  if (orderingKey === undefined) return UNORDERED;
+  return position === undefined ? { orderingKey } : { orderingKey, position };
 }
 
 /** Returns the key that the records of a message carry. */

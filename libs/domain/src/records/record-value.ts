@@ -16,6 +16,7 @@ export const DELIVERY_REF = {
   removeAtMs: z.number().int().exactOptional(),
   // 256 characters have at most 512 UTF-16 units.
   orderingKey: z.string().max(512).exactOptional(),
+  position: z.number().int().exactOptional(),
 };
 
 /** The record cannot be read; it goes to the dead letters. */

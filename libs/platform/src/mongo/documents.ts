@@ -14,6 +14,7 @@ import type {
   Outcome,
 } from '@posthorn/domain/delivery/delivery.ts';
 import type { DeliveryFilter } from '@posthorn/domain/delivery/delivery-filter.ts';
+import type { Sequence } from '@posthorn/domain/delivery/sequence.ts';
 import type { CancelStepName } from '@posthorn/domain/delivery/filter-cancellation.ts';
 import type { Hold, Waiting } from '@posthorn/domain/waiting.ts';
 import type { Idempotency, InOrder, NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
@@ -227,6 +228,19 @@ export interface HoldNoteDocument extends OwnedDocument {
   claim?: string;
   /** Most attempts to one webhook that are released in a second; absent for no limit. */
   ratePerSecond?: number;
+}
+
+/** A Sequence, whose docstring explains the fields. */
+export interface SequenceDocument
+  extends
+    OwnedDocument,
+    Pick<
+      Sequence,
+      'webhookId' | 'orderingKey' | 'head' | 'fromId' | 'changes' | 'isBlocked' | 'lookAfterMs'
+    > {
+  dueAt: Date;
+  since: Date;
+  updatedAt: Date;
 }
 
 /** How far a gateway process has published the messages that it stored. */

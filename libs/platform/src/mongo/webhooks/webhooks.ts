@@ -327,23 +327,33 @@ function targetOf(url: string): string {
 
 /** The state of a webhook, for services that send nothing to it. */
 export interface WebhookState extends WebhookStops {
+  ordering: Webhook['ordering'];
   hasRateLimit: boolean;
   /** When the webhook was last marked as deferred, in milliseconds since 1970; null if never. */
   deferredAtMs: number | null;
 }
 
-const STATE = { disabled: 1, cancelBeforeMs: 1, rateLimitPerSecond: 1, deferredAt: 1 } as const;
+const STATE = {
+  disabled: 1,
+  cancelBeforeMs: 1,
+  rateLimitPerSecond: 1,
+  deferredAt: 1,
+  ordering: 1,
+} as const;
 
-type StateDocument = Pick<WebhookDocument, '_id' | keyof typeof STATE>;
+type StateDocument = Pick<WebhookDocument, '_id' | Exclude<keyof typeof STATE, 'ordering'>> &
+  Partial<Pick<WebhookDocument, 'ordering'>>;
 
 function stateOf({
   disabled,
   cancelBeforeMs,
   rateLimitPerSecond,
   deferredAt,
+  ordering = 'none',
 }: StateDocument): WebhookState {
   const hasRateLimit = rateLimitPerSecond !== null;
-  return { disabled, cancelBeforeMs, hasRateLimit, deferredAtMs: deferredAt?.getTime() ?? null };
+  const deferredAtMs = deferredAt?.getTime() ?? null;
+  return { disabled, cancelBeforeMs, hasRateLimit, deferredAtMs, ordering };
 }
 
 /** The part of a webhook that a resend or a replay needs. */
