@@ -13,6 +13,7 @@ import { useRights } from '../../session/session-context.ts';
 import { HoldControls } from '../hold-controls.tsx';
 import { useOwnFacts } from '../own-fields.tsx';
 import { AttemptCounts, HealthNow } from './health.tsx';
+import { OrderingKeys } from './ordering-keys.tsx';
 import { CancelPending, Recover, Replay } from './recover.tsx';
 import { Secret } from './secret.tsx';
 import { hasSvix } from './webhook-fields.ts';
@@ -41,6 +42,7 @@ export function OverviewTab({ webhook }: { webhook: Schemas['WebhookWithAuth'] }
             {(found) => <HealthNow health={found} />}
           </QueryView>
         </Section>
+        <OrderingKeys webhook={webhook} />
         <HoldControls kind="webhook" {...webhook} />
         {canResend && <Recover webhook={webhook} />}
         {canControl && <CancelPending webhookId={id} />}
