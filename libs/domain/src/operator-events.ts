@@ -92,7 +92,7 @@ const TITLES: Record<OperatorEventType, string> = {
   'endpoint.failing': 'Nothing succeeded at an endpoint for a day',
   'endpoint.to_be_disabled': 'A webhook will be disabled',
   'endpoint.disabled': 'A webhook was disabled',
-  'endpoint.key_blocked': 'An ordering key waits for a person',
+  'endpoint.key_blocked': 'An exhausted delivery blocks its ordering key',
   'quota.near': 'A company is near a quota',
 };
 

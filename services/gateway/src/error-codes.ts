@@ -220,7 +220,7 @@ const SOMEWHERE = {
   not_blocked: {
     status: 409,
     when: 'the delivery is not the exhausted one at which its ordering key is blocked',
-    message: 'The ordering key is not blocked at this delivery.',
+    message: 'The delivery is not an exhausted one that others wait for.',
   },
   quota_exceeded: {
     status: 409,

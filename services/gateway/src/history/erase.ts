@@ -4,8 +4,8 @@ import type { RequestedErasures } from '@posthorn/platform/mongo/messages/reques
 import type { SequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import { notFound } from '../api-error.ts';
-import { goOnBehind } from '../webhooks/cancel-deliveries.ts';
 import { readDelivery, type ReadDeps } from './deliveries.ts';
+import { goOnBehind } from './go-on-behind.ts';
 import { requireMessage } from './messages.ts';
 
 interface EraseDeps extends ReadDeps {

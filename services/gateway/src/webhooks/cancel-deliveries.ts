@@ -1,16 +1,14 @@
 import { type CancelReason, type Delivery, isFinal } from '@posthorn/domain/delivery/delivery.ts';
-import { sequenceIdOf } from '@posthorn/domain/delivery/sequence.ts';
 import { settleCancelled } from '@posthorn/domain/delivery/settlement.ts';
 import { CANCELLED_BY_CLIENT } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { type IdPrefix, timeMsOf } from '@posthorn/domain/ids.ts';
-import type { InOrder } from '@posthorn/domain/message.ts';
-import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { SequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { ApiError, invalidRequest, notFound } from '../api-error.ts';
 import { readDelivery, type ReadDelivery, type ReadDeps } from '../history/deliveries.ts';
+import { goOnBehind } from '../history/go-on-behind.ts';
 import type { ChangeWebhook } from './webhooks.ts';
 
 export interface StoreCancelledDeps {
@@ -40,25 +38,6 @@ export async function cancelDelivery(
   if (cancelled?.source.status !== 'cancelled') throw new ApiError('delivery_final');
   return cancelled;
 }
-
-/**
- * Makes the retry service look at the ordering key of a message at these webhooks, behind deliveries that have ended here. It
- * changes nothing where none of them has left the memory of its dispatcher.
- */
-export async function goOnBehind(
-  { sequences, nowMs }: Pick<CancelDeps, 'sequences' | 'nowMs'>,
-  { orderingKey }: InOrder,
-  webhookIds: readonly string[],
-): Promise<void> {
-  if (orderingKey === undefined) return;
-  for (const some of slicesOf(webhookIds, KEYS_AT_ONCE)) {
-    const ids = some.map((webhookId) => sequenceIdOf(webhookId, orderingKey));
-    await sequences.makeDue(ids, nowMs());
-  }
-}
-
-/** A message may have 10,000 webhooks. */
-const KEYS_AT_ONCE = 1_000;
 
 /** Stores a delivery as cancelled, unless it is stored as one that has ended. */
 export async function storeCancelled(
