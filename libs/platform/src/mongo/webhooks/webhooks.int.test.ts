@@ -169,9 +169,10 @@ describe('a sealed value that was tampered with', () => {
   async function expectRefusal(reason: RegExp): Promise<void> {
     await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(SealedValueError);
     await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(reason);
-    const { id, appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held } = mine;
+    const { id, appId, disabled, cancelBeforeMs, eventTypes } = mine;
+    const { maxAttempts, held, ordering } = mine;
     const problem: unknown = expect.any(SealedValueError);
-    const stops = { disabled, cancelBeforeMs, maxAttempts, held };
+    const stops = { disabled, cancelBeforeMs, maxAttempts, held, ordering };
     const state = { companyId: COMPANY, appId, eventTypes, filter: null, ...stops };
     const unopened = { kind: 'unopened', id, ...state, problem };
     const both = [unopened, opened(other)];
@@ -222,13 +223,12 @@ describe('a sealed value that was tampered with', () => {
 
 describe('the targets of a message', () => {
   const types = [[], ['order.paid'], ['order.sent', 'order.*'], ['order.item.*'], []];
+  const ofApp = types.map((eventTypes, n) =>
+    sampleWebhook(n, { eventTypes, disabled: n === 2, ordering: n === 1 ? 'block' : 'none' }),
+  );
 
   beforeEach(async () => {
-    for (const [n, eventTypes] of types.entries()) {
-      await store.insert(
-        sampleWebhook(n, { eventTypes, disabled: n === 2, ordering: n === 1 ? 'block' : 'none' }),
-      );
-    }
+    for (const webhook of ofApp) await store.insert(webhook);
     await store.insert(sampleWebhook(5, { eventTypes: [], companyId: 'comp_b' }));
     await store.insert(sampleWebhook(6, { eventTypes: [], appId: 'app_2' }));
   });
@@ -236,8 +236,7 @@ describe('the targets of a message', () => {
   it.each([null, 'order', 'order.paid', 'order.sent', 'order.item.added', 'shop'])(
     'are the webhooks of the app that want the event type %j, oldest first',
     async (eventType) => {
-      const all = types.map((eventTypes, n) => sampleWebhook(n, { eventTypes, disabled: n === 2 }));
-      const wanted = all.filter((each) => wantsEvent(each, eventType));
+      const wanted = ofApp.filter((each) => wantsEvent(each, eventType));
       expect(await store.findTargets(COMPANY, { appId: 'app_1', eventType, limit: 9 })).toEqual({
         targets: wanted.map(({ id }) => id),
         disabledTargets: new Set(wanted.flatMap(({ id, disabled }) => (disabled ? [id] : []))),
