@@ -25,6 +25,11 @@ export interface Message extends NotStored, Lifetime, KeptFields {
   disabledTargets: ReadonlySet<string>;
   /** Null when the client sent no key. */
   idempotency: Idempotency | null;
+  /**
+   * It has an ordering key, and a target had `ordering` when it was accepted: its records carry the key. Absent for any
+   * other message.
+   */
+  isOrdered?: true;
   /** No attempt begins before this time, in milliseconds since 1970. Absent for at once. */
   deliverAtMs?: number;
   /** A test message of a webhook; its first attempt has a trigger of its own. */
@@ -137,6 +142,27 @@ export interface Lifetime {
 }
 
 const UNLIMITED: Lifetime = {};
+
+/** The place of a delivery in the order of its key. */
+export interface InOrder {
+  /** Absent unless a webhook of its message had `ordering` when that was accepted. */
+  orderingKey?: string;
+  /** Absent while the delivery is in the memory of its dispatcher only (delivery/sequence.ts). */
+  position?: number;
+}
+
+const UNORDERED: InOrder = {};
+
+/** Returns the place without the other fields of `source`: every record of the delivery carries it. */
+export function orderOf({ orderingKey, position }: InOrder): InOrder {
+  if (orderingKey === undefined) return UNORDERED;
+  return position === undefined ? { orderingKey } : { orderingKey, position };
+}
+
+/** Returns the key that the records of a message carry. */
+export function orderOfMessage(message: Pick<Message, 'isOrdered' | 'orderingKey'>): InOrder {
+  return message.isOrdered ? orderOf(message) : UNORDERED;
+}
 
 /** Returns the lifetime without the other fields of `source`: every record and delivery of the message carries it. */
 export function lifetimeOf(source: Lifetime): Lifetime {

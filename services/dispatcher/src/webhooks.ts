@@ -250,8 +250,8 @@ async function withSigner(
     return { kind: 'opened', webhook, origin, path, tls, appHeld, signer: found.signer };
   }
   const { id, companyId, projectId, appId, disabled, cancelBeforeMs, maxAttempts, held } = webhook;
-  const { eventTypes, filter } = webhook;
-  const stops = { disabled, cancelBeforeMs, maxAttempts, held, appHeld };
+  const { eventTypes, filter, ordering } = webhook;
+  const stops = { disabled, cancelBeforeMs, maxAttempts, held, ordering, appHeld };
   const listed = { id, companyId, projectId, appId, eventTypes, filter };
   return { kind: 'unopened', ...listed, ...stops, problem: found.problem };
 }

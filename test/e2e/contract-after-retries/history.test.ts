@@ -71,6 +71,7 @@ describe('The list of messages', () => {
         payload: '{"n":1}',
         tags: [],
         externalId: null,
+        orderingKey: null,
         deliverAt: null,
         expiresAt: null,
         retentionDays: null,

@@ -70,7 +70,11 @@ async function fillApp(): Promise<Filled> {
   const described = { ...type, description: 'An order was paid.', schema: { type: 'object' } };
   dataOf(await api.post(`/api/v1/projects/${projectId}/event-types`, described), 201);
   const own = { tags: ['order-17', 't'.repeat(128)], externalId: 'e'.repeat(256) };
-  const { messageId } = await api.send({ webhookId, ...own }, { order: 17, text: 'ä'.repeat(400) });
+  const orderingKey = 'o'.repeat(256);
+  const { messageId } = await api.send(
+    { webhookId, ...own, orderingKey },
+    { order: 17, text: 'ä'.repeat(400) },
+  );
   endpoint.answerWith(503);
   const url = `${endpoint.url}/${'a-long-path/'.repeat(20)}`;
   const fields = { appId, url, eventTypes: ['order.paid'] };

@@ -53,6 +53,7 @@ export const SEALED = {
   held: null,
   appHeld: null,
   maxAttempts: null,
+  ordering: 'none' as const,
   problem: new SealedValueError('secret of wh_1 is not a sealed value', null),
 };
 

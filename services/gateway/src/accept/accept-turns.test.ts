@@ -56,6 +56,9 @@ beforeEach(() => {
       },
     },
     outbox: {
+      whenPublished: () => {
+        throw new Error('not in order');
+      },
       store: async (batch) => {
         batches.push([...batch]);
         await gate;

@@ -68,7 +68,7 @@ export function buildMessage(deps: BuildMessageDeps, resolved: ResolvedRequest):
 
 function toMessage(
   { newId, publisherId, nowMs }: BuildMessageDeps,
-  { request, targets, disabledTargets, notStored, noTargetReason }: ResolvedRequest,
+  { request, targets, disabledTargets, orderedTargets, notStored, noTargetReason }: ResolvedRequest,
 ): Message {
   const { companyId, address, eventType, payload, requestId, given = {}, ...optional } = request;
   const { deliverAtMs, retentionDays, ...kept } = given;
@@ -91,10 +91,19 @@ function toMessage(
     ...(noTargetReason && { noTargetReason }),
     ...notStored,
     ...kept,
+    ...(isInSequence(given, orderedTargets) && { isOrdered: true as const }),
     ...(deliverAtMs !== undefined && deliverAtMs > nowMs() && { deliverAtMs }),
     ...(retentionDays !== undefined && { removeAtMs: createdAtMs + retentionDays * DAY_MS }),
     createdAtMs,
   };
+}
+
+/** Whether deliveries of the message may have to wait for earlier ones. */
+export function isInSequence(
+  { orderingKey }: Pick<GivenFields, 'orderingKey'>,
+  orderedTargets: ReadonlySet<string>,
+): boolean {
+  return orderingKey !== undefined && orderedTargets.size > 0;
 }
 
 /** A message may wait so long for its time, and no longer than until two days before messages are removed. */

@@ -32,6 +32,7 @@ describe('sweep stuck', () => {
     cancelBeforeMs: null,
     hasRateLimit: false,
     deferredAtMs: null,
+    ordering: 'none' as const,
   };
 
   let memory: MemorySweep;

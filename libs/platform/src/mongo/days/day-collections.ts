@@ -87,6 +87,8 @@ export const EXPIRING_OF_COMPANY_KEY = { companyId: 1, expiresAt: 1 } as const;
 const HAS_EXPIRY = { ...EXPIRING, expiresAt: { $exists: true } };
 
 const STATES_CANCELLED = { partialFilterExpression: { disabledTargets: { $exists: true } } };
+/** The pending deliveries of a sequence by position, those that only memory has excepted. */
+export const POSITION_KEY = { webhookId: 1, orderingKey: 1, position: 1 } as const;
 
 /** The indexes in the collection of each day. Claims of idempotency keys are found by their ids. */
 export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
@@ -154,6 +156,13 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
     // Deliveries on hold whose message expires, by time and by company; all others are not in the indexes.
     { key: EXPIRING_KEY, options: { partialFilterExpression: HAS_EXPIRY } },
     { key: EXPIRING_OF_COMPANY_KEY, options: { partialFilterExpression: HAS_EXPIRY } },
+    // Pending deliveries with an ordering key that have left memory, in their order; empty while nobody uses such keys.
+    {
+      key: POSITION_KEY,
+      options: {
+        partialFilterExpression: { status: 'pending', position: { $exists: true } },
+      },
+    },
     REMOVAL,
   ],
   idempotencyKeys: [],

@@ -1,5 +1,5 @@
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
-import { notStoredOf } from '@posthorn/domain/message.ts';
+import { notStoredOf, orderOf } from '@posthorn/domain/message.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import {
   type MarkedDelivery,
@@ -125,6 +125,7 @@ function toMarked(document: DeliveryDocument): MarkedDelivery {
     mark: resend ?? null,
     ...notStoredOf(document),
     ...lifetimeIn(document.expiresAt, document.removeAt),
+    ...orderOf(document),
   };
 }
 
