@@ -135,9 +135,11 @@ describe('load webhook', () => {
 
     it('returns such a webhook as one that cannot be opened while those keys cannot', async () => {
       const loader = loaderOf([asymmetric]);
-      const { id, companyId, appId, cancelBeforeMs, eventTypes, maxAttempts, held } = asymmetric;
+      const { id, companyId, appId, cancelBeforeMs, eventTypes, maxAttempts, held, ordering } =
+        asymmetric;
       const { filter } = asymmetric;
-      const state = { id, companyId, appId, cancelBeforeMs, eventTypes, filter, maxAttempts, held };
+      const listed = { id, companyId, appId, cancelBeforeMs, eventTypes, filter };
+      const state = { ...listed, maxAttempts, held, ordering };
       const stops = { disabled: asymmetric.disabled, appHeld: null };
       const expected = { kind: 'unopened', ...state, ...stops, problem };
       expect(await loader.load(id)).toEqual(expected);

@@ -1,13 +1,15 @@
 import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { OrderChecker } from './check-order.ts';
 import type { Observations } from './observations.ts';
+import { attemptedTargets } from '../infrastructure/simulated-holds.ts';
 import { keyOf, type SimulatedKafka } from '../infrastructure/simulated-kafka.ts';
 import type { Collection, SimulatedMongo } from '../infrastructure/simulated-mongo.ts';
 
 /** Returns the invariants that are violated at the end of a run. */
 export function checkFinalState(
-  { mongo, kafka }: { mongo: SimulatedMongo; kafka: SimulatedKafka },
+  { mongo, kafka, order }: { mongo: SimulatedMongo; kafka: SimulatedKafka; order: OrderChecker },
   observations: Observations,
 ): string[] {
   const deliveries = mongo.collection('deliveries');
@@ -16,7 +18,7 @@ export function checkFinalState(
       .filter((id) => !mongo.collection('messages').has(id))
       .map((id) => `message ${id} was accepted and is not stored`),
     ...expectedDeliveryIds(mongo, observations).flatMap((id) =>
-      violationsOfDelivery(deliveries, id, observations),
+      order.isBlocked(id) ? [] : violationsOfDelivery(deliveries, id, observations),
     ),
     ...unexplainedDuplicates(observations),
     ...uncommittedPartitions(kafka),
@@ -28,10 +30,9 @@ export function checkFinalState(
  * nevertheless; the sweep of stuck deliveries, which is not simulated, handles those without a document.
  */
 function expectedDeliveryIds(mongo: SimulatedMongo, { accepted }: Observations): string[] {
-  const promised = accepted.flatMap((id) => {
-    const targets = (mongo.collection('messages').get(id)?.targets ?? []) as string[];
-    return targets.map((target) => deliveryIdOf(id, target));
-  });
+  const promised = accepted.flatMap((id) =>
+    attemptedTargets(mongo, id).map((target) => deliveryIdOf(id, target)),
+  );
   return [...new Set([...promised, ...mongo.collection('deliveries').keys()])];
 }
 
