@@ -88,7 +88,7 @@ export function messageSearch(raw: Raw): MessageSearch {
 }
 
 export const UNDELIVERED = ['pending', 'exhausted', 'cancelled'] as const;
-export const WAITS = ['hold', 'time'] as const;
+export const WAITS = ['hold', 'order', 'time'] as const;
 
 export function deliverySearch(raw: Raw): UndeliveredFilter {
   const { status, waiting, reason, appId, webhookId, eventType, since, until } = raw;

@@ -35,6 +35,9 @@ const CALLS: Record<OperationId, (client: Posthorn) => PromiseLike<unknown>> = {
   getWebhookHealth: ({ webhooks }) => webhooks.health('ID'),
   holdWebhook: ({ webhooks }) => webhooks.hold('ID'),
   resumeWebhook: ({ webhooks }) => webhooks.resume('ID'),
+  listOrderingKeys: ({ webhooks }) => webhooks.orderingKeys('ID'),
+  skipOrderingKey: ({ webhooks }) =>
+    webhooks.skipOrderingKey('ID', { orderingKey: 'a', deliveryId: 'dlv_1' }),
   findWebhooks: ({ webhooks }) => webhooks.find(),
   createMessage: ({ messages }) => messages.send({ appId: 'app_1', payload: {} }),
   createMessages: ({ messages }) => messages.sendMany([{ appId: 'app_1', payload: {} }]),

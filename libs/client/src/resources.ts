@@ -26,6 +26,7 @@ import type {
   ListedDelivery,
   ListedPortalLink,
   OpenCircuit,
+  OrderingKey,
   Overview,
   PendingCancelled,
   PortalLink,
@@ -41,6 +42,8 @@ import type {
   RotateSecret,
   RotateSigningKey,
   SigningKey,
+  SkipOrderingKey,
+  SkippedOrderingKey,
   Stats,
   TestedFilter,
   TestFilter,
@@ -229,6 +232,26 @@ export class Webhooks extends Resource {
   resume(webhookId: string, pace?: EndHold, options?: RequestOptions): ApiPromise<Webhook> {
     const call = { id: webhookId, body: pace, options };
     return this.api.call('POST', '/webhooks/{webhookId}/resume', call);
+  }
+
+  /** The ordering keys whose deliveries wait, blocked ones first, each kind oldest first. */
+  orderingKeys(
+    webhookId: string,
+    query?: QueryOf<'GET', '/webhooks/{webhookId}/ordering-keys'>,
+    options?: RequestOptions,
+  ): List<OrderingKey> {
+    const call = { id: webhookId, query, options };
+    return this.api.byCursor('/webhooks/{webhookId}/ordering-keys', call);
+  }
+
+  /** Goes on behind the exhausted delivery at which an ordering key is blocked. */
+  skipOrderingKey(
+    webhookId: string,
+    blocked: SkipOrderingKey,
+    options?: RequestOptions,
+  ): ApiPromise<SkippedOrderingKey> {
+    const call = { id: webhookId, body: blocked, options };
+    return this.api.call('POST', '/webhooks/{webhookId}/ordering-keys/skip', call);
   }
 
   /** Finds webhooks by a part of the URL or name, by id, or by a list of ids. */

@@ -276,6 +276,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/webhooks/{webhookId}/ordering-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the ordering keys whose deliveries wait, blocked ones first
+         * @description Each kind oldest first. A key whose deliveries follow each other without a failure is not listed. A page may hold fewer entries than `limit`, or none, although `nextCursor` is not null.
+         */
+        get: operations["listOrderingKeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhookId}/ordering-keys/skip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Go on behind the exhausted delivery of an ordering key
+         * @description The next delivery of the key begins within a second. The exhausted one stays so, and may be sent again.
+         */
+        post: operations["skipOrderingKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhooks/{webhookId}/resend-failed": {
         parameters: {
             query?: never;
@@ -1818,6 +1858,8 @@ export interface components {
             updatedAt: components["schemas"]["Time"];
             /** @description Deliveries that wait because the webhook or its app is on hold, or are still to be released; counted up to 100,000 */
             waiting: number;
+            /** @description Ordering keys that are blocked by an exhausted delivery; counted up to 1,000 */
+            blockedKeys: number;
         };
         Header: {
             key: string;
@@ -2208,6 +2250,75 @@ export interface components {
         EndHold: {
             /** @description Most waiting deliveries of one webhook that are released in a second */
             ratePerSecond?: number | null;
+        };
+        OrderingKey: {
+            orderingKey: string;
+            /**
+             * @description `blocked`: the head is exhausted, and those behind it wait until it is skipped or sent again with success. `waiting`: the head is pending
+             * @enum {string}
+             */
+            state: "blocked" | "waiting";
+            /**
+             * @description Its oldest delivery that has not ended
+             * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            headDeliveryId: string;
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            headMessageId: string;
+            /** @enum {string} */
+            headStatus: "pending" | "exhausted";
+            /** @description Of the head */
+            nextAttemptAt: components["schemas"]["Time"] | null;
+            /** @description Deliveries behind the head, counted up to 1,000 */
+            waiting: number;
+            /**
+             * @description Since when deliveries of the key wait
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            since: components["schemas"]["Time"];
+        };
+        OrderingKeyListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["OrderingKey"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
+        SkipOrderingKey: {
+            /** @example order-17 */
+            orderingKey: string;
+            /**
+             * @description The exhausted delivery at which the key is blocked: `headDeliveryId`
+             * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            deliveryId: string;
+        };
+        SkippedOrderingKey: {
+            orderingKey: string;
+            /**
+             * @description That of the key in the list; `free` when it is not listed any more, and the fields behind it are null
+             * @enum {string}
+             */
+            state: "blocked" | "waiting" | "free";
+            headDeliveryId: string | null;
+            headMessageId: string | null;
+            headStatus: ("pending" | "exhausted") | null;
+            /** @description Of the head */
+            nextAttemptAt: components["schemas"]["Time"] | null;
+            waiting: number | null;
+            since: components["schemas"]["Time"] | null;
+        };
+        SkippedOrderingKeyResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["SkippedOrderingKey"];
         };
         ResendFailedOfWebhook: {
             /**
@@ -3037,7 +3148,7 @@ export interface components {
              * @example webhook.updated
              * @enum {string}
              */
-            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "webhook.ordering_key_skipped" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
             actor: components["schemas"]["AuditActor"];
             target: components["schemas"]["AuditTarget"];
             /**
@@ -3846,6 +3957,11 @@ export type HealthConcurrency = components['schemas']['HealthConcurrency'];
 export type WebhookHealthResponse = components['schemas']['WebhookHealthResponse'];
 export type BeginHold = components['schemas']['BeginHold'];
 export type EndHold = components['schemas']['EndHold'];
+export type OrderingKey = components['schemas']['OrderingKey'];
+export type OrderingKeyListResponse = components['schemas']['OrderingKeyListResponse'];
+export type SkipOrderingKey = components['schemas']['SkipOrderingKey'];
+export type SkippedOrderingKey = components['schemas']['SkippedOrderingKey'];
+export type SkippedOrderingKeyResponse = components['schemas']['SkippedOrderingKeyResponse'];
 export type ResendFailedOfWebhook = components['schemas']['ResendFailedOfWebhook'];
 export type Resend = components['schemas']['Resend'];
 export type ResendResponse = components['schemas']['ResendResponse'];
@@ -4542,6 +4658,60 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AppResponse"];
+                };
+            };
+        };
+    };
+    listOrderingKeys: {
+        parameters: {
+            query?: {
+                state?: "blocked" | "waiting";
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ordering keys found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderingKeyListResponse"];
+                };
+            };
+        };
+    };
+    skipOrderingKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SkipOrderingKey"];
+            };
+        };
+        responses: {
+            /** @description Ordering key skipped */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkippedOrderingKeyResponse"];
                 };
             };
         };
@@ -5486,7 +5656,7 @@ export interface operations {
     listAuditEvents: {
         parameters: {
             query?: {
-                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "webhook.ordering_key_skipped" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
                 /** @description Id of the API key or of the person that did it, `admin` for operators, or `system` for Posthorn itself */
                 actor?: string;
                 /** @description Id of what it was done to */
@@ -6138,6 +6308,8 @@ export type ErrorCode =
   | 'delivery_pending'
   /** 409: the delivery has ended, so that nothing of it can be cancelled. */
   | 'delivery_final'
+  /** 409: the delivery is not the exhausted one at which its ordering key is blocked. */
+  | 'not_blocked'
   /** 409: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting. */
   | 'quota_exceeded'
   /** 409: another project, app or webhook of the company has the `uid`; for an upsert, one with another owner or environment. */

@@ -45,6 +45,7 @@ export const AUDIT_ACTIONS = [
   'webhook.secrets_read',
   'webhook.tested',
   'webhook.pending_cancelled',
+  'webhook.ordering_key_skipped',
   'delivery.cancelled',
   'deliveries.cancelled',
   'message.payload_erased',
@@ -157,7 +158,7 @@ const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   'scopes', 'capabilities', 'origins', 'expiresInSeconds', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
   'since', 'until', 'reason', 'ratePerSecond', 'resendId', 'createdBefore', 'cancelBefore',
   'role', 'disabled', 'groups', 'invitationId', 'sessions', 'apiKeys',
-  'cancellationId', 'status', 'waiting', 'eventType',
+  'cancellationId', 'deliveryId', 'status', 'waiting', 'eventType',
   'filter', 'matched', 'republished', 'resent', 'skipped', 'resealed', 'remaining',
 ]);
 

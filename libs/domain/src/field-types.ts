@@ -508,6 +508,24 @@ export function numberOrNull(min: number, max: number) {
   return wholeNumber(min, max, `must be a whole number from ${min} to ${max}, or null`).nullable();
 }
 
+export const signatureHeaders = z
+  .array(
+    z.enum(['webhook', 'svix'], 'must be webhook or svix'),
+    'must be a list of webhook and svix',
+  )
+  .refine(
+    (names) => names.includes('webhook') && new Set(names).size === names.length,
+    'must have webhook, and no name twice',
+  )
+  .meta({
+    minItems: 1,
+    uniqueItems: true,
+    contains: { const: 'webhook' },
+    description:
+      'The headers with id, timestamp and signature: `webhook-*`, and with `svix` also `svix-*` with the same values, for receivers that use a library of Svix',
+    example: ['webhook'],
+  });
+
 const MAX_STATUS_CODES = 20;
 /** Their meaning is to try again later. */
 const ALWAYS_RETRIED = [408, 425, 429, 503];

@@ -217,6 +217,11 @@ const SOMEWHERE = {
     when: 'the delivery has ended, so that nothing of it can be cancelled',
     message: 'The delivery has ended.',
   },
+  not_blocked: {
+    status: 409,
+    when: 'the delivery is not the exhausted one at which its ordering key is blocked',
+    message: 'The delivery is not an exhausted one that others wait for.',
+  },
   quota_exceeded: {
     status: 409,
     when: 'the company, project, app, webhook or message would have more than it may; the message names the limit and its setting',

@@ -13,6 +13,8 @@ import type { MessageChecks } from '@posthorn/platform/mongo/messages/message-ch
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { RequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import type { SequenceQueries } from '@posthorn/platform/mongo/messages/sequence-queries.ts';
+import type { SequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import type { SelectedDeliveries } from '@posthorn/platform/mongo/messages/selected-deliveries.ts';
 import type { StatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -72,6 +74,7 @@ export interface Gateway {
   messages: MessageQueries;
   portalSettings: PortalSettingsStore;
   resends: ResendStore;
+  sequences: SequenceQueries & Pick<SequenceStore, 'makeDue'>;
   stats: StatsQueries;
   webhooks: WebhookStore;
   selected: SelectedDeliveries;

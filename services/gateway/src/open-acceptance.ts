@@ -255,6 +255,6 @@ export async function openAccept(
   const accept = spans ? traceAccept(untraced.accept, spans, nowMs) : untraced.accept;
   budgets.add('accept_queue', acceptQueueBytes, untraced.usedBytes);
   lifecycle.onStop('accept', untraced.idle);
-  const keyed = createKeyedAccept({ accept, messages, webhooks, responses, registry });
+  const keyed = createKeyedAccept({ accept, messages, webhooks, responses, outbox, registry });
   return { hasRoomToAccept: untraced.hasRoom, ...keyed };
 }

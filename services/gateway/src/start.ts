@@ -28,6 +28,8 @@ import { createReplayStore } from '@posthorn/platform/mongo/messages/replays.ts'
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
+import { createSequenceQueries } from '@posthorn/platform/mongo/messages/sequence-queries.ts';
+import { createSequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import {
@@ -293,6 +295,7 @@ function openStores({ context: { config }, requestDb: db, redis, vault, nowMs }:
     companies: createCompanyStore(db),
     deliveries: createDeliveryQueries(db),
     deliveryStore: createDeliveryStore(db),
+    sequences: { ...createSequenceQueries(db), makeDue: createSequenceStore(db).makeDue },
     erasures: createRequestedErasures(db),
     links: createLinkStore(db),
     invitations: createInvitationStore(db),

@@ -67,7 +67,11 @@ async function fillApp(): Promise<Filled> {
     dataOf(await api.put(`/api/v1/${path}`, longest, { companyid: posthorn.companyId }));
   }
   const own = { tags: ['order-17', 't'.repeat(128)], externalId: 'e'.repeat(256) };
-  const { messageId } = await api.send({ webhookId, ...own }, { order: 17, text: 'ä'.repeat(400) });
+  const orderingKey = 'o'.repeat(256);
+  const { messageId } = await api.send(
+    { webhookId, ...own, orderingKey },
+    { order: 17, text: 'ä'.repeat(400) },
+  );
   endpoint.answerWith(503);
   const url = `${endpoint.url}/${'a-long-path/'.repeat(20)}`;
   const fields = { appId, url, eventTypes: ['order.paid'] };

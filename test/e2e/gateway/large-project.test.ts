@@ -156,6 +156,10 @@ const LARGEST: Record<string, () => Input[]> = {
   'post /webhooks/:webhookId/resume': () => [{ body: {} }],
   'post /apps/:appId/hold': () => [{ body: { reason: text(500) } }],
   'post /apps/:appId/resume': () => [{ body: {} }],
+  'get /webhooks/:webhookId/ordering-keys': () => [{ query: 'limit=100' }],
+  'post /webhooks/:webhookId/ordering-keys/skip': () => [
+    { body: { orderingKey: text(256), deliveryId: ids.deliveryId } },
+  ],
   'post /webhooks/:webhookId/resend-failed': () => [{ body: { since: epoch } }],
   'post /apps/:appId/resend-failed': () => [{ body: { since: epoch } }],
   'get /webhooks/:webhookId/resend-failed/estimate': () => [{ query: `since=${epoch}` }],

@@ -54,6 +54,7 @@ const LONGEST: Readonly<Record<string, number>> = {
   eventType: 128,
   uid: 128,
   externalId: 256,
+  orderingKey: 256,
   url: 2_000,
 };
 

@@ -82,6 +82,7 @@ export const ACTION_WORDS: Record<AuditAction, string> = {
   'webhook.secret_rotated': 'Secret rotated',
   'webhook.secrets_read': 'Secrets shown',
   'webhook.tested': 'Test message sent',
+  'webhook.ordering_key_skipped': 'Ordering key skipped',
   'webhook.pending_cancelled': 'Pending deliveries cancelled',
   'delivery.cancelled': 'Delivery cancelled',
   'deliveries.cancelled': 'Deliveries cancelled by filter',

@@ -10,6 +10,9 @@ import type { CountedMessage } from '@posthorn/platform/mongo/messages/write-sta
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
+import { unavailable } from '../api-error.ts';
+import type { Outbox } from '../outbox/outbox.ts';
+import { PUBLISHED } from '../outbox/publication-waits.ts';
 import {
   type Accepted,
   type AcceptMessages,
@@ -37,6 +40,7 @@ describe('accept message', () => {
   /** What the store does with a batch. */
   let insertAll: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
   let seal: SealedResponses['seal'];
+  let whenPublished: Outbox['whenPublished'];
   let acceptMessages: AcceptMessages;
 
   const allAs = (outcome: InsertOutcome) => (batch: readonly Message[]) =>
@@ -46,6 +50,9 @@ describe('accept message', () => {
     [batches, cancelled, counts, hasRoomForCounts] = [[], [], [], true];
     webhooks = [openedWebhook(1, { secret: SECRET })];
     insertAll = allAs('stored');
+    whenPublished = () => {
+      throw new Error('not in order');
+    };
     insertCancelled = () => Promise.resolve(new Set());
     seal = ({ id }, { headers }) => `sealed ${id} with ${headers.length} headers`;
     acceptMessages = createAcceptMessages({
@@ -61,6 +68,7 @@ describe('accept message', () => {
           batches.push([...batch]);
           return insertAll(batch);
         },
+        whenPublished: (message) => whenPublished(message),
       },
       deliveries: {
         insertAll: (batch) => {
@@ -215,6 +223,7 @@ describe('accept message', () => {
         return batches.at(-1)?.map(({ isOrdered, orderingKey }) => [orderingKey, isOrdered]);
       };
       const keyed = request(1, { given: { orderingKey: 'order-17' } });
+      whenPublished = () => PUBLISHED;
       webhooks = [openedWebhook(1), openedWebhook(2, { disabled: true, ordering: 'block' })];
       expect(await isInOrder(keyed)).toEqual([['order-17', undefined]]);
       webhooks = [openedWebhook(1), openedWebhook(2, { ordering: 'skip' })];
@@ -244,6 +253,92 @@ describe('accept message', () => {
       const idempotency = { key: 'k', bodyHash: 'h' };
       expect(await acceptOne(request(1, { idempotency }))).toMatchObject({ shown: null });
       expect(batches[0]).toMatchObject([{ idempotency: { ...idempotency, answer: '' } }]);
+    });
+  });
+
+  describe('a message in order', () => {
+    /** The waits for the records of messages, by the number in their payload. */
+    let waits: Map<string, PromiseWithResolvers<null> & { isGivenUp?: true }>;
+    const keyed = (n: number, orderingKey = 'order-17') => request(n, { given: { orderingKey } });
+
+    beforeEach(() => {
+      waits = new Map();
+      webhooks = [openedWebhook(1, { ordering: 'block' })];
+      whenPublished = ({ id }) => {
+        const wait = Promise.withResolvers<null>();
+        const payload = batches.flat().find((message) => message.id === id)?.payload ?? '';
+        waits.set(payload, wait);
+        const giveUp = (): void => {
+          waits.set(payload, { ...wait, isGivenUp: true });
+          wait.reject(new Error('given up'));
+        };
+        return { published: wait.promise, giveUp };
+      };
+    });
+
+    const waitOf = (n: number) => eventually('the wait', () => waits.get(`{"n":${n}}`) ?? null);
+
+    test('is accepted once Kafka has its records, and no other message of its batch waits', async () => {
+      const results: unknown[] = [];
+      const accept = (given: NewMessage) =>
+        acceptOne(given).then((accepted) => results.push(accepted?.message.payload));
+      const all = [
+        accept(keyed(1)),
+        accept(request(2)),
+        accept(request(3, { given: { tags: ['a'] } })),
+      ];
+      const wait = await waitOf(1);
+      await eventually('the others', () => results.length === 2);
+      expect(results).toEqual(['{"n":2}', '{"n":3}']);
+      expect(acceptMessages.usedBytes()).toBeGreaterThan(0);
+      wait.resolve(null);
+      await Promise.all(all);
+      expect([results.at(-1), acceptMessages.usedBytes()]).toEqual(['{"n":1}', 0]);
+    });
+
+    test('is unavailable when its records are left to others, and nothing behind it in order is stored', async () => {
+      const options = { isInOrder: true } as const;
+      const slices = Array.from({ length: 450 }, (_, n) => keyed(n));
+      const accepting = acceptMessages.accept(slices, options);
+      (await waitOf(0)).reject(unavailable('kafka_unavailable'));
+      for (let n = 1; n < 400; n += 1) (await waitOf(n)).resolve(null);
+      const results = await accepting;
+      expect(results[0]).toMatchObject({ kind: 'failed', error: UNAVAILABLE });
+      expect(results[1]).toMatchObject({ kind: 'accepted' });
+      expect(results.slice(-50).every(({ kind }) => kind === 'failed')).toBe(true);
+      expect(batches.flat().length).toBeLessThan(450);
+    });
+
+    test('is waited for until the deadline, and holds no memory afterwards', async () => {
+      const deadline = new AbortController();
+      const accepting = acceptMessages.accept([keyed(1)], { deadline: deadline.signal });
+      await waitOf(1);
+      deadline.abort();
+      expect(await accepting).toMatchObject([{ kind: 'failed', error: UNAVAILABLE }]);
+      expect(waits.get('{"n":1}')?.isGivenUp).toBe(true);
+      await eventually('the memory', () => acceptMessages.usedBytes() === 0);
+    });
+
+    test('has its key settled before it is stored, where others are behind it', async () => {
+      whenPublished = () => PUBLISHED;
+      const settled: (readonly NewMessage[])[] = [];
+      let settle = (): void => undefined;
+      const settling = new Promise<void>((resolve) => (settle = resolve));
+      const settleKeys = (requests: readonly NewMessage[]) => {
+        settled.push(requests);
+        return settling;
+      };
+      const idempotency = { key: 'k', bodyHash: 'h' };
+      const first = { ...keyed(1), idempotency };
+      const others = [{ ...request(2), idempotency }, keyed(3)];
+      const options = { isInOrder: true, settleKeys } as const;
+      const all = acceptMessages.accept([first, ...others], options);
+      await eventually('the call', () => settled.length === 1);
+      expect([settled, batches]).toEqual([[[first]], []]);
+      settle();
+      expect((await all).map(({ kind }) => kind)).toEqual(Array(3).fill('accepted'));
+      await acceptMessages.accept([first], options);
+      expect(settled).toHaveLength(1);
     });
   });
 

@@ -6,6 +6,7 @@ import type { MessageCounter } from '@posthorn/platform/mongo/messages/write-sta
 import { isFault, isTemporary, notFound, overloaded, unavailable } from '../api-error.ts';
 import type { NextSlice } from '../limits/slices.ts';
 import type { Outbox } from '../outbox/outbox.ts';
+import type { PublicationWait } from '../outbox/publication-waits.ts';
 import {
   type AcceptQueueLimit,
   batchCostOf,
@@ -21,6 +22,7 @@ import {
   type BuildMessageDeps,
   cancelDisabledDeliveries,
   type CancelDisabledDeps,
+  isInSequence,
   type NewMessage,
   type ResolvedRequest,
   type SendOrder,
@@ -31,7 +33,7 @@ export type { Accepted, NewMessage } from './build-message.ts';
 
 interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   targets: Pick<TargetResolver, 'candidatesOf'>;
-  outbox: Pick<Outbox, 'store'>;
+  outbox: Pick<Outbox, 'store' | 'whenPublished'>;
   /** Counts a stored message for its company, which pays for it. */
   counts: MessageCounter;
   /** Memory for waiting requests, in bytes. */
@@ -42,7 +44,7 @@ interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   monotonicMs: () => number;
 }
 
-/** What became of a request. */
+/** What became of a request. A message whose deliveries are in order is accepted once Kafka has its records. */
 export type AcceptResult =
   | (Accepted & { kind: 'accepted' })
   /** Another message has its idempotency key. */
@@ -71,6 +73,11 @@ export interface AcceptOptions {
    * id behind theirs.
    */
   isInOrder?: true | undefined;
+  /**
+   * Settles the idempotency keys of these requests before any of them is stored: what is behind a repeat must not be
+   * published before that is. It is called in a call in order, for messages in order. Rejects when a key is not settled.
+   */
+  settleKeys?: ((requests: readonly NewMessage[]) => Promise<void>) | undefined;
 }
 
 export interface AcceptMessages {
@@ -150,6 +157,7 @@ class AcceptCall {
   #rest: Failed | null = null;
   /** Of a call in order. */
   readonly #order: SendOrder | undefined;
+  readonly #waits = new Set<PublicationWait>();
 
   constructor(deps: CallDeps, requests: readonly NewMessage[], options: AcceptOptions) {
     this.#deps = deps;
@@ -163,6 +171,7 @@ class AcceptCall {
     const { deadline } = this.#options;
     const working = this.#storeAll();
     await (deadline ? Promise.race([working, whenOver(deadline)]) : working);
+    for (const wait of this.#waits) wait.giveUp();
     return this.#results.map(
       (result) => result ?? (this.#rest ??= failedBy(unavailable('deadline_over'))),
     );
@@ -187,6 +196,8 @@ class AcceptCall {
       const slice = this.#requests.slice(from, from + SLICE);
       if (this.#requests.length > 1) await nextSlice?.(slice.length * MS_PER_MESSAGE);
       const targetsOf = await this.#resolve(slice);
+      if (this.#order) await this.#settleKeys(slice, targetsOf);
+      if (isOver()) return;
       for (const [index, request] of slice.entries()) {
         // A look-up, a turn or the wait for memory may have lasted beyond it.
         if (isOver()) return;
@@ -201,6 +212,19 @@ class AcceptCall {
         this.#results[from + index] = found;
       }
     }
+  }
+
+  async #settleKeys(
+    slice: readonly NewMessage[],
+    targetsOf: (address: Address) => Candidates | Failed,
+  ): Promise<void> {
+    const { settleKeys } = this.#options;
+    if (!settleKeys || this.#requests.length === 1) return;
+    const keyed = slice.filter(({ idempotency, given = {}, address }) => {
+      const found = idempotency && targetsOf(address);
+      return found && !('error' in found) && isInSequence(given, found.orderedTargets);
+    });
+    if (keyed.length > 0) await settleKeys(keyed);
   }
 
   /** As a refusal like that of an unknown webhook: the repeat of an accepted request gets its response later too. */
@@ -242,12 +266,32 @@ class AcceptCall {
       throw error;
     }
     const insert = this.#deps.store(resolved).catch(failedBy);
+    const settle = (result: AcceptResult): void => {
+      release();
+      this.#results[index] = result;
+    };
     this.#inserts.push(
       insert.then((result) => {
-        release();
-        this.#results[index] = result;
+        if (result.kind !== 'accepted' || !result.message.isOrdered) settle(result);
+        else return this.#whenPublished(result).then(settle);
       }),
     );
+  }
+
+  /** The 202 of a message in order says that Kafka has its records: a later message is behind it (docs/contract.md C29.6). */
+  async #whenPublished(accepted: AcceptResult & { kind: 'accepted' }): Promise<AcceptResult> {
+    if (this.#options.deadline?.aborted) return failedBy(unavailable('deadline_over'));
+    const wait = this.#deps.outbox.whenPublished(accepted.message);
+    this.#waits.add(wait);
+    try {
+      await wait.published;
+      return accepted;
+    } catch (error) {
+      if (this.#order) this.#order.isBroken = true;
+      return failedBy(error);
+    } finally {
+      this.#waits.delete(wait);
+    }
   }
 
   /** When the company has no room, the messages of this call that wait for the store make some. */

@@ -55,6 +55,9 @@ beforeEach(() => {
       },
     },
     outbox: {
+      whenPublished: () => {
+        throw new Error('not in order');
+      },
       store: async (batch) => {
         batches.push([...batch]);
         await gate;

@@ -72,14 +72,7 @@ export function buildMessage(deps: BuildMessageDeps, resolved: ResolvedRequest):
 
 function toMessage(
   { newId, publisherId, nowMs }: BuildMessageDeps,
-  {
-    request,
-    targets,
-    disabledTargets,
-    orderedTargets,
-    notStored,
-    noTargetReason,
-  }: ResolvedRequest,
+  { request, targets, disabledTargets, orderedTargets, notStored, noTargetReason }: ResolvedRequest,
 ): Message {
   const { companyId, address, eventType, payload, requestId, given = {}, ...optional } = request;
   const { deliverAtMs, retentionDays, ...kept } = given;
@@ -110,7 +103,7 @@ function toMessage(
 }
 
 /** Whether deliveries of the message may have to wait for earlier ones. */
-function isInSequence(
+export function isInSequence(
   { orderingKey }: Pick<GivenFields, 'orderingKey'>,
   orderedTargets: ReadonlySet<string>,
 ): boolean {

@@ -90,9 +90,10 @@ describe('resolve targets', () => {
   function stored(companyId: string, isMeant: (webhook: Webhook) => boolean): FoundWebhook[] {
     const found = webhooks.filter((each) => each.companyId === companyId && isMeant(each));
     return found.map((webhook) => {
-      const { id, appId, disabled, cancelBeforeMs, eventTypes, filter, maxAttempts, held } =
-        webhook;
-      const state = { appId, disabled, cancelBeforeMs, eventTypes, filter, maxAttempts, held };
+      const { id, appId, disabled, cancelBeforeMs, eventTypes, filter } = webhook;
+      const { maxAttempts, held, ordering } = webhook;
+      const listed = { appId, disabled, eventTypes, filter, ordering };
+      const state = { ...listed, cancelBeforeMs, maxAttempts, held };
       const problem = new SealedValueError(`secret of ${id}`, 'k1');
       return damaged.has(id)
         ? { kind: 'unopened' as const, id, companyId, ...state, problem }
@@ -386,10 +387,7 @@ describe('the targets in a wide app', () => {
     filters?: Filters | null;
   }
 
-  const sizeWith = (
-    count: number,
-    { disabled = 0, ordered = 0, filters = null }: Sized = {},
-  ) => {
+  const sizeWith = (count: number, { disabled = 0, ordered = 0, filters = null }: Sized = {}) => {
     const targets = Array.from({ length: count }, (_, n) => `wh_${n}`);
     const disabledTargets = new Set(targets.slice(0, disabled));
     const orderedTargets = new Set(targets.slice(0, ordered));

@@ -97,7 +97,7 @@ describe('the message of a record', () => {
   });
 
   test('has the ordering key of its header, else of the CloudEvent, else its key where the source wants that', () => {
-    const bySource = { ...SOURCE, orderingKeyFromRecordKey: true };
+    const bySource: IngestSource = { ...SOURCE, orderingKeyFromRecordKey: true };
     const keyOf = (headers: Headers, source = bySource) =>
       readRecord({ key: Buffer.from('order-17'), value: Buffer.from('{}'), headers }, source, AT)
         .given.orderingKey;

@@ -154,22 +154,14 @@ function readHeaders(
     name: string,
     given: z.input<Schema> | undefined,
   ): z.output<Schema> | undefined => checked(schema, { name, given }, problems);
-  const appId = check(idSchema, APP_ID_HEADER, read(APP_ID_HEADER));
-  const webhookId = check(idSchema, WEBHOOK_ID_HEADER, read(WEBHOOK_ID_HEADER));
-  if (appId !== undefined && webhookId !== undefined) {
-    problems.push({
-      path: APP_ID_HEADER,
-      message: 'must not be given together with posthorn-webhook-id',
-    });
-  }
-  const ownAppId = webhookId === undefined ? (appId ?? source.appId) : undefined;
-  const isAddressed = ownAppId !== undefined || webhookId !== undefined;
-  const isRefused = problems.some(
-    ({ path }) => path === APP_ID_HEADER || path === WEBHOOK_ID_HEADER,
+  const address = addressOf(
+    {
+      appId: check(idSchema, APP_ID_HEADER, read(APP_ID_HEADER)),
+      webhookId: check(idSchema, WEBHOOK_ID_HEADER, read(WEBHOOK_ID_HEADER)),
+    },
+    source,
+    problems,
   );
-  if (!isAddressed && !isRefused) {
-    problems.push({ path: APP_ID_HEADER, message: 'is required, or posthorn-webhook-id' });
-  }
   const typeHeader = typeHeaders(source).find((name) => read(name) !== undefined);
   const eventType =
     typeHeader === undefined ? undefined : check(eventTypeSchema, typeHeader, read(typeHeader));
@@ -189,14 +181,35 @@ function readHeaders(
   }
   if (problems.length > 0) throw invalidRequest(problems);
   return {
-    appId: ownAppId,
-    webhookId,
+    ...address,
     eventType: eventType ?? null,
     given,
     impliedKey,
     key: key ?? eventKey,
     traceparent: traceparentOf(read(TRACEPARENT)),
   };
+}
+
+function addressOf(
+  { appId, webhookId }: Pick<ReadHeaders, 'appId' | 'webhookId'>,
+  source: IngestSource,
+  problems: Problem[],
+): Pick<ReadHeaders, 'appId' | 'webhookId'> {
+  if (appId !== undefined && webhookId !== undefined) {
+    problems.push({
+      path: APP_ID_HEADER,
+      message: 'must not be given together with posthorn-webhook-id',
+    });
+  }
+  const ownAppId = webhookId === undefined ? (appId ?? source.appId) : undefined;
+  const isAddressed = ownAppId !== undefined || webhookId !== undefined;
+  const isRefused = problems.some(
+    ({ path }) => path === APP_ID_HEADER || path === WEBHOOK_ID_HEADER,
+  );
+  if (!isAddressed && !isRefused) {
+    problems.push({ path: APP_ID_HEADER, message: 'is required, or posthorn-webhook-id' });
+  }
+  return { appId: ownAppId, webhookId };
 }
 
 /** The partition key of a CloudEvent, else the key of the record where the source wants that. */

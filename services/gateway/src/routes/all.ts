@@ -13,6 +13,7 @@ import { overviewRoutes } from './overview.ts';
 import { portalRoutes } from './portal.ts';
 import { peopleRoutes } from './people.ts';
 import { invitationRoutes } from './invitations.ts';
+import { orderingKeyRoutes } from './ordering-keys.ts';
 import { projectRoutes } from './projects.ts';
 import { replayRoutes, resendFailedRoutes, resendRoutes } from './resends.ts';
 import { signingKeyRoutes } from './signing-keys.ts';
@@ -27,6 +28,7 @@ const ROUTES: ((gateway: Gateway) => Route | Route[])[] = [
   webhookRoutes,
   webhookActionRoutes,
   holdRoutes,
+  orderingKeyRoutes,
   resendFailedRoutes,
   replayRoutes,
   testFilterRoute,

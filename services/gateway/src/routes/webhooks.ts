@@ -195,6 +195,9 @@ function listRoute(gateway: Gateway): Route {
 /** 50 webhooks of at most 37 kB each, as objects and as text. */
 const LONG_LIST_BYTES = 4_194_304;
 
+/** Blocked keys that are counted. */
+const MOST_BLOCKED = 1_000;
+
 function getRoute(gateway: Gateway): Route {
   return route({
     operationId: 'getWebhook',
@@ -213,8 +216,12 @@ function getRoute(gateway: Gateway): Route {
       if (!found) throw notFound('webhook');
       const hidesSecrets = query.secrets === 'false';
       const describe = shownTo(caller, describeWebhookWithAuth, !hidesSecrets);
-      const waiting = await gateway.holds.countWaiting(found);
-      return { data: { ...describe(found), waiting }, hidesSecrets };
+      const { companyId } = caller;
+      const [waiting, blockedKeys] = await Promise.all([
+        gateway.holds.countWaiting(found),
+        gateway.sequences.countBlocked({ companyId, webhookId: found.id }, MOST_BLOCKED),
+      ]);
+      return { data: { ...describe(found), waiting, blockedKeys }, hidesSecrets };
     },
   });
 }
@@ -271,6 +278,7 @@ async function update(
     return check && changes && changesNothing(webhook, changes) ? null : changes;
   });
   if (before.disabled !== after.disabled) await gateway.holds.onDisabledOrEnabled(after);
+  if (before.ordering !== after.ordering) await gateway.holds.onOrderingChanged(after);
   const changed = { before: auditedFields(before), after: auditedFields(after) };
   return { data: shownTo(caller, describeWebhook)(after), changed };
 }

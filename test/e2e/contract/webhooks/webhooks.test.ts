@@ -63,6 +63,7 @@ describe('Webhooks', () => {
         ordering: 'none',
         held: null,
         waiting: 0,
+        blockedKeys: 0,
         uid: null,
         metadata: {},
         createdAt: aTime,
@@ -160,7 +161,8 @@ describe('Webhooks', () => {
       const changed = await put(made.id, changes);
       expect(changed).toEqual({ ...withoutAuth(made), ...changes, updatedAt: aTime });
       expect(changed.updatedAt > made.updatedAt).toBe(true);
-      expect(await get(made.id)).toEqual({ ...changed, authMethod: made.authMethod, waiting: 0 });
+      const counts = { waiting: 0, blockedKeys: 0 };
+      expect(await get(made.id)).toEqual({ ...changed, authMethod: made.authMethod, ...counts });
     });
 
     it('changes nothing when no field is given, not even updatedAt', async () => {

@@ -1,4 +1,4 @@
-import { Checkbox, NumberInput, Text, Textarea, TextInput } from '@mantine/core';
+import { Checkbox, NativeSelect, NumberInput, Text, Textarea, TextInput } from '@mantine/core';
 import { MASK, WEBHOOK_RULES } from '@posthorn/client/rules';
 import { useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
@@ -61,6 +61,14 @@ export function WebhookFormFields({ stored, appId = '', problems }: FieldsProps)
       <SignatureInputs isNew={stored === null} fields={fields} errorOf={errorOf} />
       <LimitFields fields={fields} isMoved={isMoved} errorOf={errorOf} />
       <EndingFields fields={fields} errorOf={errorOf} />
+      <NativeSelect
+        name="ordering"
+        label="Order of deliveries"
+        description="Of messages that have the same ordering key"
+        data={ORDERINGS}
+        defaultValue={fields.ordering}
+        error={errorOf('ordering')}
+      />
       <TlsFields stored={stored?.tls ?? null} errorOf={errorOf} />
       <MetadataInput stored={fields} errorOf={errorOf} />
       <Checkbox
@@ -72,6 +80,12 @@ export function WebhookFormFields({ stored, appId = '', problems }: FieldsProps)
     </>
   );
 }
+
+const ORDERINGS: { value: WebhookFields['ordering']; label: string }[] = [
+  { value: 'none', label: 'None: each is delivered as soon as possible' },
+  { value: 'block', label: 'One after the other, and an exhausted one blocks its key' },
+  { value: 'skip', label: 'One after the other, and on behind an exhausted one' },
+];
 
 interface SignatureInputsProps {
   isNew: boolean;

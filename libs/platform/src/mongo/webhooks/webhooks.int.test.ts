@@ -225,7 +225,8 @@ describe('the targets of a message', () => {
 
   beforeEach(async () => {
     for (const [n, eventTypes] of types.entries()) {
-      await store.insert(sampleWebhook(n, { eventTypes, disabled: n === 2, ordering: n === 1 ? 'block' : 'none' }),
+      await store.insert(
+        sampleWebhook(n, { eventTypes, disabled: n === 2, ordering: n === 1 ? 'block' : 'none' }),
       );
     }
     await store.insert(sampleWebhook(5, { eventTypes: [], companyId: 'comp_b' }));
@@ -235,8 +236,7 @@ describe('the targets of a message', () => {
   it.each([null, 'order', 'order.paid', 'order.sent', 'order.item.added', 'shop'])(
     'are the webhooks of the app that want the event type %j, oldest first',
     async (eventType) => {
-      const all = types.map((eventTypes, n) =>
-        sampleWebhook(n, { eventTypes, disabled: n === 2 }));
+      const all = types.map((eventTypes, n) => sampleWebhook(n, { eventTypes, disabled: n === 2 }));
       const wanted = all.filter((each) => wantsEvent(each, eventType));
       expect(await store.findTargets(COMPANY, { appId: 'app_1', eventType, limit: 9 })).toEqual({
         targets: wanted.map(({ id }) => id),
