@@ -42,6 +42,8 @@ export function createSimulatedReleases(
     pageBudget: createPageBudget(MIB),
     count: () => undefined,
     resends: { continueHeld: () => Promise.resolve(false) },
+    // No client changes the order of a webhook.
+    freeKeys: () => Promise.resolve(),
     wakeResends: () => undefined,
     invalidate: () => Promise.resolve(),
     newClaim: () => `${process.name}/${world.random.below(1_000_000_000)}`,
