@@ -397,7 +397,9 @@ export class Sequences {
       const { due, record } = entry;
       const offset = record.topic === this.#deps.messageCreatedTopic ? record.offset : null;
       entry.position =
-        due.position ?? known.get(due.deliveryId) ?? positionOf({ offset, lastPosition });
+        due.position ??
+        known.get(due.deliveryId) ??
+        positionOf({ offset, lastPosition, isInherited: record.isInherited });
       lastPosition = Math.max(lastPosition, entry.position);
     }
   }
