@@ -399,6 +399,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/webhooks/{webhookId}/ordering-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the ordering keys whose deliveries wait, blocked ones first
+         * @description Each kind oldest first. A key whose deliveries follow each other without a failure is not listed. A page may hold fewer entries than `limit`, or none, although `nextCursor` is not null.
+         */
+        get: operations["listOrderingKeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhookId}/ordering-keys/skip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Go on behind the exhausted delivery of an ordering key
+         * @description The next delivery of the key begins within a second. The exhausted one stays so, and may be sent again.
+         */
+        post: operations["skipOrderingKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhooks/{webhookId}/resend-failed": {
         parameters: {
             query?: never;
@@ -1979,6 +2019,8 @@ export interface components {
             onGone?: ("retry" | "disable") | null;
             /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
             obeyControlHeaders?: boolean | null;
+            /** @description Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it */
+            ordering?: ("none" | "block" | "skip") | null;
             /**
              * @description Your own id. `uid:` and this text stand for the id wherever one is given
              * @example customer-17
@@ -2113,6 +2155,11 @@ export interface components {
             onGone: "retry" | "disable";
             /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
             obeyControlHeaders: boolean;
+            /**
+             * @description Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it
+             * @enum {string}
+             */
+            ordering: "none" | "block" | "skip";
             uid: string | null;
             /**
              * @description The texts that were given; empty when none were
@@ -2129,6 +2176,8 @@ export interface components {
             updatedAt: components["schemas"]["Time"];
             /** @description Deliveries that wait because the webhook or its app is on hold, or are still to be released; counted up to 100,000 */
             waiting: number;
+            /** @description Ordering keys that are blocked by an exhausted delivery; counted up to 1,000 */
+            blockedKeys: number;
         };
         Header: {
             key: string;
@@ -2248,6 +2297,11 @@ export interface components {
             onGone: "retry" | "disable";
             /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
             obeyControlHeaders: boolean;
+            /**
+             * @description Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it
+             * @enum {string}
+             */
+            ordering: "none" | "block" | "skip";
             uid: string | null;
             /**
              * @description The texts that were given; empty when none were
@@ -2333,6 +2387,8 @@ export interface components {
             onGone?: ("retry" | "disable") | null;
             /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
             obeyControlHeaders?: boolean | null;
+            /** @description Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it */
+            ordering?: ("none" | "block" | "skip") | null;
             /**
              * @description Your own id. `uid:` and this text stand for the id wherever one is given
              * @example customer-17
@@ -2520,6 +2576,75 @@ export interface components {
             /** @description Most waiting deliveries of one webhook that are released in a second */
             ratePerSecond?: number | null;
         };
+        OrderingKey: {
+            orderingKey: string;
+            /**
+             * @description `blocked`: the head is exhausted, and those behind it wait until it is skipped or sent again with success. `waiting`: the head is pending
+             * @enum {string}
+             */
+            state: "blocked" | "waiting";
+            /**
+             * @description Its oldest delivery that has not ended
+             * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            headDeliveryId: string;
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            headMessageId: string;
+            /** @enum {string} */
+            headStatus: "pending" | "exhausted";
+            /** @description Of the head */
+            nextAttemptAt: components["schemas"]["Time"] | null;
+            /** @description Deliveries behind the head, counted up to 1,000 */
+            waiting: number;
+            /**
+             * @description Since when deliveries of the key wait
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            since: components["schemas"]["Time"];
+        };
+        OrderingKeyListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["OrderingKey"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
+        SkipOrderingKey: {
+            /** @example order-17 */
+            orderingKey: string;
+            /**
+             * @description The exhausted delivery at which the key is blocked: `headDeliveryId`
+             * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            deliveryId: string;
+        };
+        SkippedOrderingKey: {
+            orderingKey: string;
+            /**
+             * @description That of the key in the list; `free` when it is not listed any more, and the fields behind it are null
+             * @enum {string}
+             */
+            state: "blocked" | "waiting" | "free";
+            headDeliveryId: string | null;
+            headMessageId: string | null;
+            headStatus: ("pending" | "exhausted") | null;
+            /** @description Of the head */
+            nextAttemptAt: components["schemas"]["Time"] | null;
+            waiting: number | null;
+            since: components["schemas"]["Time"] | null;
+        };
+        SkippedOrderingKeyResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["SkippedOrderingKey"];
+        };
         ResendFailedOfWebhook: {
             /**
              * Format: date-time
@@ -2699,6 +2824,11 @@ export interface components {
              */
             externalId?: string | null;
             /**
+             * @description Deliveries of messages with the same key to a webhook with `ordering` follow each other. Not together with `deliverAt`
+             * @example order-17
+             */
+            orderingKey?: string | null;
+            /**
              * @description No attempt begins before it: a second to 30 days in the future, and earlier than `expiresAt`
              * @example 2026-01-31T09:30:00.000Z
              */
@@ -2739,6 +2869,7 @@ export interface components {
             headers: components["schemas"]["Header"][];
             tags: string[];
             externalId: string | null;
+            orderingKey: string | null;
             deliverAt: components["schemas"]["Time"] | null;
             expiresAt: components["schemas"]["Time"] | null;
             /** @description As the client sent it; null for as long as messages of the installation are kept */
@@ -2808,6 +2939,7 @@ export interface components {
             payload: string | null;
             tags: string[];
             externalId: string | null;
+            orderingKey: string | null;
             deliverAt: components["schemas"]["Time"] | null;
             expiresAt: components["schemas"]["Time"] | null;
             /** @description As the client sent it; null for as long as messages of the installation are kept */
@@ -2847,6 +2979,7 @@ export interface components {
             headers: components["schemas"]["Header"][];
             tags: string[];
             externalId: string | null;
+            orderingKey: string | null;
             deliverAt: components["schemas"]["Time"] | null;
             expiresAt: components["schemas"]["Time"] | null;
             /** @description As the client sent it; null for as long as messages of the installation are kept */
@@ -2921,6 +3054,11 @@ export interface components {
              * @example evt-2026-000017
              */
             externalId?: string | null;
+            /**
+             * @description Deliveries of messages with the same key to a webhook with `ordering` follow each other. Not together with `deliverAt`
+             * @example order-17
+             */
+            orderingKey?: string | null;
             /**
              * @description No attempt begins before it: a second to 30 days in the future, and earlier than `expiresAt`
              * @example 2026-01-31T09:30:00.000Z
@@ -3335,7 +3473,7 @@ export interface components {
              * @example webhook.updated
              * @enum {string}
              */
-            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "event_type.imported" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "event_type.imported" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "webhook.ordering_key_skipped" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
             actor: components["schemas"]["AuditActor"];
             target: components["schemas"]["AuditTarget"];
             /**
@@ -4156,6 +4294,11 @@ export type HealthConcurrency = components['schemas']['HealthConcurrency'];
 export type WebhookHealthResponse = components['schemas']['WebhookHealthResponse'];
 export type BeginHold = components['schemas']['BeginHold'];
 export type EndHold = components['schemas']['EndHold'];
+export type OrderingKey = components['schemas']['OrderingKey'];
+export type OrderingKeyListResponse = components['schemas']['OrderingKeyListResponse'];
+export type SkipOrderingKey = components['schemas']['SkipOrderingKey'];
+export type SkippedOrderingKey = components['schemas']['SkippedOrderingKey'];
+export type SkippedOrderingKeyResponse = components['schemas']['SkippedOrderingKeyResponse'];
 export type ResendFailedOfWebhook = components['schemas']['ResendFailedOfWebhook'];
 export type Resend = components['schemas']['Resend'];
 export type ResendResponse = components['schemas']['ResendResponse'];
@@ -5141,6 +5284,60 @@ export interface operations {
             };
         };
     };
+    listOrderingKeys: {
+        parameters: {
+            query?: {
+                state?: "blocked" | "waiting";
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ordering keys found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderingKeyListResponse"];
+                };
+            };
+        };
+    };
+    skipOrderingKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SkipOrderingKey"];
+            };
+        };
+        responses: {
+            /** @description Ordering key skipped */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkippedOrderingKeyResponse"];
+                };
+            };
+        };
+    };
     startWebhookResend: {
         parameters: {
             query?: never;
@@ -6081,7 +6278,7 @@ export interface operations {
     listAuditEvents: {
         parameters: {
             query?: {
-                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "event_type.imported" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "event_type.imported" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "webhook.ordering_key_skipped" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
                 /** @description Id of the API key or of the person that did it, `admin` for operators, or `system` for Posthorn itself */
                 actor?: string;
                 /** @description Id of what it was done to */
@@ -6737,6 +6934,8 @@ export type ErrorCode =
   | 'delivery_pending'
   /** 409: the delivery has ended, so that nothing of it can be cancelled. */
   | 'delivery_final'
+  /** 409: the delivery is not the exhausted one at which its ordering key is blocked. */
+  | 'not_blocked'
   /** 409: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting. */
   | 'quota_exceeded'
   /** 409: another project, app or webhook of the company has the `uid`; for an upsert, one with another owner or environment. */

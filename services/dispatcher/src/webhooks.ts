@@ -373,6 +373,13 @@ function companyOf(found: FoundWebhook): string {
   return found.kind === 'opened' ? found.webhook.companyId : found.companyId;
 }
 
-function stateOf(found: FoundWebhook | null): (WebhookStops & Pick<Webhook, 'held'>) | null {
+/** Null when the webhook was deleted. */
+export function orderingOf(found: FoundWebhook | null): Webhook['ordering'] | null {
+  return stateOf(found)?.ordering ?? null;
+}
+
+function stateOf(
+  found: FoundWebhook | null,
+): (WebhookStops & Pick<Webhook, 'held' | 'ordering'>) | null {
   return found?.kind === 'opened' ? found.webhook : found;
 }

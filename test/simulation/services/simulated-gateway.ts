@@ -1,3 +1,4 @@
+import type { Ordering } from '@posthorn/domain/delivery/sequence.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import {
   createAcceptMessages,
@@ -60,8 +61,8 @@ export function createSimulatedGateway(
 }
 
 function targetsAmong(webhooks: Collection): TargetList {
-  const found = [...webhooks.values()].map(({ _id: id, disabled }) =>
-    openedWebhook(0, { id, disabled: disabled === true }),
+  const found = [...webhooks.values()].map(({ _id: id, disabled, ordering }) =>
+    openedWebhook(0, { id, disabled: disabled === true, ordering: ordering as Ordering }),
   );
   return targetListOf(found, found[0] ?? null);
 }

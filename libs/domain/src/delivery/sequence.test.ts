@@ -49,22 +49,26 @@ describe('the id of a sequence', () => {
 
 describe('a position', () => {
   it('is the offset of the record, and behind what arrived before it', () => {
-    expect(positionOf({ offset: 100, lastPosition: -1 })).toBe(100);
-    expect(positionOf({ offset: 100, lastPosition: 99 })).toBe(100);
-    expect(positionOf({ offset: 5, lastPosition: 1_000 })).toBe(1_001);
-    expect(positionOf({ offset: null, lastPosition: -1 })).toBe(0);
+    const place = (offset: number | null, lastPosition: number) =>
+      positionOf({ offset, lastPosition, isInherited: false });
+    expect([place(100, -1), place(100, 99), place(5, 1_000), place(null, -1)]).toEqual([
+      100, 100, 1_001, 0,
+    ]);
   });
 
-  it('is the same for each owner that reads the records again, however far the one before has come', () => {
+  it('is the same for each owner, wherever it begins to read again and whatever has ended or is stored', () => {
     const offsets = fc.uniqueArray(fc.nat(10_000), { minLength: 1, maxLength: 30 });
     fc.assert(
-      fc.property(offsets, fc.nat(30), (unsorted, from) => {
+      fc.property(offsets, fc.nat(30), fc.nat(10_000), (unsorted, from, stored) => {
         const inOrder = unsorted.toSorted((a, b) => a - b);
-        const place = (records: number[], lastPosition: number): number[] =>
-          records.map((offset) => (lastPosition = positionOf({ offset, lastPosition })));
-        const first = place(inOrder, -1);
-        const stored = first.slice(0, from);
-        expect([...stored, ...place(inOrder.slice(from), stored.at(-1) ?? -1)]).toEqual(first);
+        const place = (records: number[], last: number, isInherited: boolean): number[] => {
+          let lastPosition = last;
+          return records.map(
+            (offset) => (lastPosition = positionOf({ offset, lastPosition, isInherited })),
+          );
+        };
+        const first = place(inOrder, -1, false);
+        expect(place(inOrder.slice(from), stored, true)).toEqual(first.slice(from));
       }),
     );
   });

@@ -61,17 +61,22 @@ export function sequenceIdOf(webhookId: string, orderingKey: string): string {
 /**
  * Returns the position of a delivery that arrives behind the one with `lastPosition`. It is the offset of the record in
  * `message-created`, so that each owner of the partition that reads it computes the same. After a replay, and in a topic
- * that was made anew, offsets are too low.
+ * that was made anew, offsets are too low. A record that a former owner may have read has its offset in any case: what is in
+ * front of it may have ended, and what is behind it may be stored.
  */
 export function positionOf({
   offset,
   lastPosition,
+  isInherited,
 }: {
   /** Null for a record of another topic. */
   offset: number | null;
   /** -1 before the first one. */
   lastPosition: number;
+  /** The record lay in its partition when this owner got that. */
+  isInherited: boolean;
 }): number {
+  if (offset !== null && isInherited) return offset;
   return Math.max(offset ?? 0, lastPosition + 1);
 }
 

@@ -2,6 +2,7 @@ import {
   type FilterCancellation,
   stepAfter,
 } from '@posthorn/domain/delivery/filter-cancellation.ts';
+import type { SequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { FilterCancellations } from '@posthorn/platform/mongo/messages/filter-cancellations.ts';
 import {
@@ -29,6 +30,7 @@ export interface CancelSelectedDeps extends Pick<
     WorkNotes<FilterCancellation>;
   selected: SelectedDeliveries;
   deliveries: Pick<DeliveryStore, 'insertAll'>;
+  sequences: Pick<SequenceStore, 'makeDueOf'>;
   checks: Pick<MessageChecks, 'positions'>;
   metrics: Pick<RetryMetrics, 'finished'>;
   logger: ClaimedWorkDeps<FilterCancellation>['logger'] & {
@@ -91,6 +93,8 @@ async function cancelPage(deps: CancelSelectedDeps, note: Note): Promise<Note | 
   const page = [...new Set([...note.page, ...ids])];
   if (page.length > note.page.length && !(await cancellations.beginPage(note, page))) return 'lost';
   await cancel();
+  // What waits behind one with an ordering key goes on.
+  if (page.length > 0) await deps.sequences.makeDueOf(page, nowMs());
   const cancelled = page.length === 0 ? 0 : await selected.countCancelled(note.companyId, page);
   metrics.finished.inc({ result: 'cancelled' }, cancelled);
   const step = before === null ? stepAfter(note.step, note.filter) : note.step;

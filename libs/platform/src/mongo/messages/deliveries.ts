@@ -263,7 +263,7 @@ function replacementOf(settled: SettledDelivery): mongo.AnyBulkWriteOperation<De
 }
 
 /** Rethrows the error unless every write was refused as a duplicate `_id`: a record read twice. */
-export function duplicateIds(error: unknown, batch: readonly SettledDelivery[]): Set<string> {
+function duplicateIds(error: unknown, batch: readonly SettledDelivery[]): Set<string> {
   if (!(error instanceof mongoose.mongo.MongoBulkWriteError)) throw error;
   const { writeErrors, result } = error;
   const list = [writeErrors].flat();

@@ -15,7 +15,7 @@ import type { Database, Days } from '../days/days.ts';
 import { readAll, readByIds } from '../days/read-days.ts';
 import type { DeliveryDocument, SequenceDocument } from '../documents.ts';
 import { createReadDuePage, orNone } from '../read-due.ts';
-import { duplicateIds, placeOf, toDocument } from './deliveries.ts';
+import { placeOf, toDocument } from './deliveries.ts';
 import { toWaiting, type WaitingDelivery } from './waiting-deliveries.ts';
 
 export const SEQUENCE_DUE_KEY = { dueAt: 1 } as const;
@@ -230,58 +230,41 @@ async function insertInOrder(
   }
 }
 
+/**
+ * Three requests, however many are stored already: after a take-over they may be all of them. One that is inserted meanwhile
+ * ends the insert with an error, and the repeat finds it.
+ */
 async function insertOfDay(
   documents: mongo.Collection<DeliveryDocument>,
   batch: readonly SettledDelivery[],
 ): Promise<void> {
-  // An ordered insert ends with the first one that is stored already. It waits as it is, or begins to.
-  for (let rest = batch; rest.length > 0;) {
-    const stored = await insertUntilStored(documents, rest);
-    const index = rest.findIndex(({ id }) => id === stored);
-    const found = rest[index];
-    if (!found) return;
-    await documents.updateOne(...placeUpdate(found));
-    rest = rest.slice(index + 1);
-  }
-}
-
-/** Returns the id of the first one that is stored already. */
-async function insertUntilStored(
-  documents: mongo.Collection<DeliveryDocument>,
-  batch: readonly SettledDelivery[],
-): Promise<string | undefined> {
-  try {
-    await documents.insertMany(batch.map(toDocument), { ordered: true });
-    return undefined;
-  } catch (error) {
-    return [...duplicateIds(error, batch)][0];
-  }
+  const ids = batch.map(({ id }) => id);
+  const found = documents.find({ _id: { $in: ids } }).project<{ _id: string }>({ _id: 1 });
+  const stored = new Set((await found.toArray()).map(({ _id }) => _id));
+  const updates = batch.filter(({ id }) => stored.has(id)).flatMap(waitUpdates);
+  if (updates.length > 0) await documents.bulkWrite(updates, { ordered: true });
+  const missing = batch.filter(({ id }) => !stored.has(id));
+  // An ordered insert ends with the first one that fails: what is stored is a beginning of the followers.
+  if (missing.length > 0) await documents.insertMany(missing.map(toDocument), { ordered: true });
 }
 
 /**
- * A delivery with a position waits again at its own: it came too early. One without has a document that is older than its
- * place, as that of a replay. One that has gone on, or has another place, has another record.
+ * A delivery that has not gone on waits, or waits again: whatever record it has may have been dropped as a copy of the one
+ * that is stored here. It keeps its position; only a document that is older than its place, as that of a replay, gets one.
  */
-function placeUpdate(
-  settled: SettledDelivery,
-): [mongo.Filter<DeliveryDocument>, mongo.UpdateFilter<DeliveryDocument>] {
+function waitUpdates(settled: SettledDelivery): mongo.AnyBulkWriteOperation<DeliveryDocument>[] {
   const { _id, attemptCount, nextAttemptAt, updatedAt, waiting, waitingSince } =
     toDocument(settled);
-  const { position } = settled;
-  const isHere = [
-    { position: { $exists: false } },
-    ...(position === undefined ? [] : [{ position }]),
-  ];
+  const wait = {
+    nextAttemptAt,
+    updatedAt,
+    ...(waiting && waitingSince && { waiting, waitingSince }),
+  };
+  const filter = { _id, status: 'pending' as const, attemptCount };
+  const place = { $set: placeOf(settled) };
   return [
-    { _id, status: 'pending', attemptCount, $or: isHere },
-    {
-      $set: {
-        nextAttemptAt,
-        updatedAt,
-        ...(waiting && waitingSince && { waiting, waitingSince }),
-        ...placeOf(settled),
-      },
-    },
+    { updateOne: { filter: { ...filter, position: { $exists: false } }, update: place } },
+    { updateOne: { filter, update: { $set: wait } } },
   ];
 }
 
