@@ -53,7 +53,8 @@ function problemsOfExample(given: Json): SchemaProblem[] {
   const isLost = typeof given === 'object' && given !== null && Object.hasOwn(given, '__proto__');
   if (isLost) return whole('must not have the key __proto__ at its top');
   // Undefined for no JSON at all, which is no object either.
-  const bytes = Buffer.byteLength(JSON.stringify(given) ?? '');
+  const json = JSON.stringify(given) as string | undefined;
+  const bytes = Buffer.byteLength(json ?? '');
   return bytes > MAX_EXAMPLE_BYTES
     ? whole(`must have at most ${MAX_EXAMPLE_BYTES} bytes as JSON`)
     : [];

@@ -30,7 +30,7 @@ import { traceAccept } from './accept/trace-accept.ts';
 import { createSealedResponses } from './accept/build-message.ts';
 import { createKeyedAccept } from './accept/idempotency.ts';
 import { createUndecidedReport } from './accept/select-targets.ts';
-import { createTargetResolver } from './accept/targets.ts';
+import { createTargetResolver, type TargetResolver } from './accept/targets.ts';
 import { createCatalogueReads } from './catalogue/message-policy.ts';
 import { createPayloadChecks, type PayloadChecks } from './catalogue/payload-checks.ts';
 import { type OpenRedis, openRedis } from '@posthorn/platform/redis/open-redis.ts';
@@ -214,10 +214,36 @@ export function openPayloadChecks({ context, throttle }: Basis): PayloadChecks {
   return checks;
 }
 
-/**
- * Opens the acceptance of messages, with its cache, which has the apps that were used last, and its memory budgets. A stop
- * waits for the running inserts.
- */
+/** Opens the look-ups of targets, with their cache, which has the apps that were used last. */
+async function openTargets(basis: Basis, webhooks: Gateway['webhooks']): Promise<TargetResolver> {
+  const { context, requestDb, vault, budgets, caches, shareOf } = basis;
+  const { config, logger, registry } = context;
+  const cacheBytes = shareOf('target_cache');
+  const targets = createTargetResolver({
+    cacheBytes,
+    maxTargets: config.QUOTA_TARGETS_PER_MESSAGE,
+    webhooks,
+    readApps: createReadAppTargets(requestDb, vault),
+    notStoredByApp: createNotStored(requestDb),
+    ...createCatalogueReads(requestDb),
+    areChangesFollowed: caches.areChangesFollowed,
+    onUndecided: createUndecidedReport({ registry, logger, monotonicMs }),
+  });
+  budgets.add('target_cache', cacheBytes, () => targets.cache.usedSize());
+  caches.add('targets', targets.cache);
+  await warmUp({
+    name: 'targets',
+    whenFollowed: caches.whenFollowed,
+    read: async () => (await readRecentUse(requestDb)).apps,
+    load: ({ companyId, appId }) =>
+      targets.candidatesOf(companyId, { kind: 'app', appId, eventType: null }).catch(() => null),
+    isFull: () => targets.cache.usedSize() > cacheBytes / 2,
+    logger,
+  });
+  return targets;
+}
+
+/** Opens the acceptance of messages, with its memory budgets. A stop waits for the running inserts. */
 export async function openAccept(
   basis: Basis,
   {
@@ -230,28 +256,8 @@ export async function openAccept(
   const { context, db, vault, budgets, spans, shareOf, nowMs, newId } = basis;
   const { config, logger, lifecycle, registry } = context;
   const responses = createSealedResponses(vault);
-  const [acceptQueueBytes, cacheBytes] = [shareOf('accept_queue'), shareOf('target_cache')];
-  const targets = createTargetResolver({
-    cacheBytes,
-    maxTargets: config.QUOTA_TARGETS_PER_MESSAGE,
-    webhooks,
-    readApps: createReadAppTargets(basis.requestDb, vault),
-    notStoredByApp: createNotStored(basis.requestDb),
-    ...createCatalogueReads(basis.requestDb),
-    areChangesFollowed: basis.caches.areChangesFollowed,
-    onUndecided: createUndecidedReport({ registry, logger, monotonicMs }),
-  });
-  budgets.add('target_cache', cacheBytes, () => targets.cache.usedSize());
-  basis.caches.add('targets', targets.cache);
-  await warmUp({
-    name: 'targets',
-    whenFollowed: basis.caches.whenFollowed,
-    read: async () => (await readRecentUse(basis.requestDb)).apps,
-    load: ({ companyId, appId }) =>
-      targets.candidatesOf(companyId, { kind: 'app', appId, eventType: null }).catch(() => null),
-    isFull: () => targets.cache.usedSize() > cacheBytes / 2,
-    logger,
-  });
+  const acceptQueueBytes = shareOf('accept_queue');
+  const targets = await openTargets(basis, webhooks);
   const untraced = createAcceptMessages({
     targets,
     checks: payloadChecks,

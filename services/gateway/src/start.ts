@@ -249,28 +249,18 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
   const projects = createProjects({ db, uids, quotas, invalidate, nowMs });
   const apps = createApps({ db, uids, quotas, projects, nowMs, invalidate });
   const payloadChecks = openPayloadChecks(basis);
+  const store = createEventTypeStore(db);
+  const owners = { projects, apps, quotas };
   const eventTypes = createEventTypes({
-    store: createEventTypeStore(db),
+    ...owners,
+    store,
     checks: payloadChecks,
-    projects,
-    apps,
-    quotas,
     invalidate,
     nowMs,
   });
   const parts = { ...openStores(basis), quotas, uids, projects, apps, eventTypes };
   const outbox = await openOutbox(basis);
   const wake: WakeWork = (kind) => void announceWork(basis.redis.client, config.REDIS_PREFIX, kind);
-  const remove = createRemoveTree({
-    removals: createRemovalStore(db),
-    invalidate,
-    wake: () => {
-      wake('removals');
-    },
-    newId,
-    monotonicMs,
-    sleep,
-  });
   const resends = openResends(basis, wake, parts);
   const holds = openHolds({ ...basis, ...parts, wake });
   const accept = await openAccept(basis, { ...parts, payloadChecks }, outbox);
@@ -293,11 +283,24 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
     nowMs,
     newId,
     invalidate,
-    remove,
+    remove: openRemoveTree(basis, wake),
     apiKeys: createApiKeys({ db, quotas, nowMs, invalidate }),
     findPublicKeys: createFindPublicKeys(signingKeys, nowMs),
     companyKeys: createCompanyKeys({ store: signingKeys, newId, nowMs, invalidate }),
   };
+}
+
+function openRemoveTree({ requestDb, caches, newId }: GatewayBasis, wake: WakeWork) {
+  return createRemoveTree({
+    removals: createRemovalStore(requestDb),
+    invalidate: caches.invalidate,
+    wake: () => {
+      wake('removals');
+    },
+    newId,
+    monotonicMs,
+    sleep,
+  });
 }
 
 /** Opens what reads and writes MongoDB and Redis for requests. */

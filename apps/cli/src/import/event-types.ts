@@ -116,7 +116,7 @@ export async function importPart(
 }
 
 function refusedOf(types: readonly MappedEventType[], error: unknown): Outcome['failed'] {
-  const problems = (error instanceof ApiError && error.errors) || [];
+  const problems = error instanceof ApiError ? (error.errors ?? []) : [];
   return types.flatMap((type) => {
     const place = `document.webhooks.${type.name}.post.`;
     const own = problems.filter(({ path }) => path.startsWith(place));

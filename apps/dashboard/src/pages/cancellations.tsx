@@ -41,9 +41,7 @@ function List({ cancellations }: { cancellations: Cancellation[] }) {
     {
       name: 'Status',
       width: WIDTHS.status,
-      cell: ({ status }) => (
-        <Status tone={status === 'done' ? 'good' : 'waiting'}>{status}</Status>
-      ),
+      cell: ({ status }) => <Status tone={status === 'done' ? 'good' : 'waiting'}>{status}</Status>,
     },
     {
       name: 'Of',

@@ -253,8 +253,9 @@ function problemOfOther(keyword: string, inner: Json, { length: level }: string[
 
 function checkReferences({ places, problems }: Check): void {
   for (const [pointer, schema] of places) {
-    if (typeof schema === 'boolean' || !String(schema.$ref ?? '').startsWith('#')) continue;
-    if (places.has(pointerOf(String(schema.$ref)))) continue;
+    const reference = typeof schema === 'boolean' ? null : schema.$ref;
+    if (typeof reference !== 'string' || !reference.startsWith('#')) continue;
+    if (places.has(pointerOf(reference))) continue;
     const path = [...tokensOf(pointer), '$ref'];
     problems.push({ path, message: 'points to no schema within this one' });
   }
@@ -308,7 +309,7 @@ function requiredBy(dependentRequired: Json): Json {
 }
 
 function checkedValueOf(keyword: string, rule: Rule, inner: Json): Json {
-  if (keyword === '$ref') return `#${encodeURI(pointerOf(String(inner)))}`;
+  if (keyword === '$ref' && isText(inner)) return `#${encodeURI(pointerOf(inner))}`;
   if (rule.has === 'value') return inner;
   if (rule.has === 'schema') return checkedPartOf(inner);
   if (isList(inner)) return inner.map(checkedPartOf);

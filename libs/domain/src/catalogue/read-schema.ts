@@ -26,7 +26,7 @@ interface SchemaReader {
 /** Converts each component once, however many webhooks refer to it. */
 export function createSchemaReader(root: Part): SchemaReader {
   const { openapi } = root.value as JsonObject;
-  const isOld = String(openapi).startsWith('3.0');
+  const isOld = typeof openapi === 'string' && openapi.startsWith('3.0');
   const all = partOf(partOf(root, 'components'), 'schemas');
   const known = new Map<string, Converted>();
 
@@ -85,18 +85,20 @@ function convert({ value, path }: Part, isOld: boolean, report: Report): Convert
     return null;
   }
   const components = new Set<string>();
-  let isWhole = true;
+  const problems: (readonly string[])[] = [];
   const schema = mapSchemas(value as Json, (given, inner) => {
     const each = modernSchema(given, isOld);
     if (typeof each.$ref !== 'string') return each;
     const target = targetOf(each.$ref, path);
     if (target?.component !== undefined) components.add(target.component);
     if (target) return { ...each, $ref: target.pointer };
-    isWhole = false;
-    report([...path, ...inner, '$ref'], 'must lead into this schema or to #/components/schemas');
+    problems.push([...path, ...inner, '$ref']);
     return each;
   });
-  if (!isWhole) return null;
+  for (const each of problems) {
+    report(each, 'must lead into this schema or to #/components/schemas');
+  }
+  if (problems.length > 0) return null;
   const bytes = Buffer.byteLength(JSON.stringify(schema));
   return { schema, bytes, components: [...components] };
 }

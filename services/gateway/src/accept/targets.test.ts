@@ -47,7 +47,8 @@ describe('resolve targets', () => {
 
   beforeEach(() => {
     [reads, isFollowed, undecided] = [0, false, []];
-    [policy, types, policyReads, typeReads] = ['open', new Map(), [], []];
+    [policy, policyReads, typeReads] = ['open', [], []];
+    types = new Map<string, KnownEventType>();
     notStored = {};
     damaged = new Set();
     apps = new Set(['comp_a/app_1', 'comp_a/app_empty']);

@@ -86,12 +86,6 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
       ? lookUps.webhook(companyId, address.webhookId)
       : lookUps.app(companyId, address.appId);
 
-  async function policyOf(companyId: string, projectId: string): Promise<MessagePolicy | null> {
-    const level = await lookUps.policy(companyId, projectId);
-    if (level === 'open') return null;
-    return { level, typeOf: (name) => lookUps.eventType(companyId, projectId, name) };
-  }
-
   async function listFor(
     companyId: string,
     address: Address,
@@ -126,7 +120,7 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
       if (list.targets.length > maxTargets) {
         throw quotaExceeded('QUOTA_TARGETS_PER_MESSAGE', maxTargets);
       }
-      const policy = await policyOf(companyId, found.projectId);
+      const policy = await lookUps.policy(companyId, found.projectId);
       return policy ? { ...list, policy } : list;
     },
     cache: lookUps.cache,
@@ -161,22 +155,7 @@ function createLookUps(deps: TargetDeps) {
       });
       return found?.kind === 'webhooks' || found?.kind === 'wide' ? found : null;
     },
-    /** Of a project that was removed meanwhile nothing is refused: its apps follow. */
-    async policy(companyId: string, projectId: string): Promise<EventTypePolicy> {
-      const found = await cache.get(`${companyId}/${projectId}`, async () => {
-        const policy = await deps.policyOf(companyId, projectId);
-        return policy && { kind: 'policy', projectId, policy };
-      });
-      return found?.kind === 'policy' ? found.policy : 'open';
-    },
-    async eventType(companyId: string, projectId: string, name: string) {
-      const id = eventTypeIdOf(projectId, name);
-      const found = await cache.get(`${companyId}/${id}`, async () => {
-        const type = await deps.eventTypeOf(companyId, id);
-        return type && { kind: 'event type', id, type };
-      });
-      return found?.kind === 'event type' ? found.type : null;
-    },
+    policy: createLookUpPolicy(deps, cache),
     /** Each change of a wide app gives it another number, so `forget` need not know the event types. */
     wide(companyId: string, number: number, query: { appId: string; eventType: string | null }) {
       const { appId, eventType } = query;
@@ -189,6 +168,31 @@ function createLookUps(deps: TargetDeps) {
         };
       });
     },
+  };
+}
+
+/** Returns the look-up of the policy of a project; null when it refuses no message. */
+function createLookUpPolicy(deps: TargetDeps, cache: CoalescingCache<LoadedTargets>) {
+  async function levelOf(companyId: string, projectId: string): Promise<EventTypePolicy> {
+    const found = await cache.get(`${companyId}/${projectId}`, async () => {
+      const policy = await deps.policyOf(companyId, projectId);
+      return policy && { kind: 'policy', projectId, policy };
+    });
+    // Of a project that was removed meanwhile nothing is refused: its apps follow.
+    return found?.kind === 'policy' ? found.policy : 'open';
+  }
+  async function typeOf(companyId: string, projectId: string, name: string) {
+    const id = eventTypeIdOf(projectId, name);
+    const found = await cache.get(`${companyId}/${id}`, async () => {
+      const type = await deps.eventTypeOf(companyId, id);
+      return type && { kind: 'event type', id, type };
+    });
+    return found?.kind === 'event type' ? found.type : null;
+  }
+  return async (companyId: string, projectId: string): Promise<MessagePolicy | null> => {
+    const level = await levelOf(companyId, projectId);
+    if (level === 'open') return null;
+    return { level, typeOf: (name) => typeOf(companyId, projectId, name) };
   };
 }
 

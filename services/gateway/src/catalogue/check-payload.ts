@@ -56,8 +56,16 @@ function withoutPrototypes(value: unknown): unknown {
 
 /** Errors of these only introduce those of the schemas within. */
 const WRAPPERS: ReadonlySet<string> = new Set([
-  ...['$ref', 'allOf', 'if', 'dependentSchemas', 'properties', 'patternProperties'],
-  ...['additionalProperties', 'propertyNames', 'items', 'prefixItems'],
+  '$ref',
+  'allOf',
+  'if',
+  'dependentSchemas',
+  'properties',
+  'patternProperties',
+  'additionalProperties',
+  'propertyNames',
+  'items',
+  'prefixItems',
 ]);
 /** The keyword whose errors within are about alternatives, by that of the error that says so. */
 const ALTERNATIVES: Readonly<Record<string, string>> = {
@@ -96,7 +104,7 @@ const REQUIRED = /^Instance does not have required property "(.*)"\.$/s;
 
 function problemOf({ keyword, instanceLocation, error }: OutputUnit): PayloadProblem {
   const path = pathOf(instanceLocation);
-  const [, missing] = (keyword === 'required' && REQUIRED.exec(error)) || [];
+  const missing = keyword === 'required' ? REQUIRED.exec(error)?.[1] : undefined;
   if (missing !== undefined) return { path: `${path}.${missing}`, message: 'is required' };
   if (keyword === 'false') return { path, message: 'is not allowed' };
   return { path, message: error.slice(0, MAX_MESSAGE_CHARS) };

@@ -140,9 +140,10 @@ async function planImport(
   return { count, unchanged, changes: changes.toSorted(order) };
 }
 
-function isSame(stored: EventTypeDocument, { places: _, ...wanted }: GivenEventType): boolean {
-  const fields = Object.keys(wanted) as (keyof ImportedEventType)[];
-  return fields.every((field) => stored[field] === wanted[field]);
+function isSame(stored: EventTypeDocument, given: GivenEventType): boolean {
+  const names = Object.keys(given).filter((name) => name !== 'places');
+  const fields = names as (keyof ImportedEventType)[];
+  return fields.every((field) => stored[field] === given[field]);
 }
 
 /** The worker checks one after the other: more would only wait. */

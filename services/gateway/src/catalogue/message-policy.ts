@@ -93,7 +93,7 @@ export function createCatalogueReads(db: mongo.Db) {
   return {
     async policyOf(companyId: string, _id: string): Promise<EventTypePolicy | null> {
       const project = await documentsOf(db, 'projects', companyId).findOne({ _id });
-      return project && (project.eventTypePolicy ?? 'open');
+      return project === null ? null : (project.eventTypePolicy ?? 'open');
     },
     async eventTypeOf(companyId: string, _id: string): Promise<KnownEventType | null> {
       const [found] = await documentsOf(db, 'eventTypes', companyId)

@@ -22,7 +22,8 @@ let open: PayloadChecks[];
 
 beforeEach(() => {
   registry.clear();
-  [logged, charged, open] = [[], new Map(), []];
+  [logged, open] = [[], []];
+  charged = new Map<string, number>();
 });
 
 afterEach(() => Promise.all(open.map((each) => each.close())));

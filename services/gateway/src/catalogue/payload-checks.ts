@@ -288,7 +288,7 @@ class CheckThread {
     this.#worker.on('message', (answer: CheckAnswer) => {
       this.#onAnswer(answer);
     });
-    this.#worker.on('error', (error) => {
+    this.#worker.on('error', (error: Error) => {
       this.#onError(error);
     });
     this.#watch = setTimeout(() => void this.#stopIfSlow(), deps.limitMs).unref();
@@ -355,8 +355,7 @@ class CheckThread {
     const number = this.#number;
     if (!this.#payloads || !this.#isReady) return;
     const usedMs = await this.#usedMs();
-    // It may have answered meanwhile, and have the next request.
-    if (this.#isStopped || number !== this.#number || !this.#payloads) return;
+    if (!this.#isAt(number)) return;
     const tookMs = monotonicMs() - this.#startedMs;
     if (usedMs < limitMs && tookMs < limitMs * WALL_FACTOR) {
       const leftMs = Math.max(limitMs - usedMs, RECHECK_MS);
@@ -365,6 +364,11 @@ class CheckThread {
     }
     void this.stop();
     onTooSlow('takes too long');
+  }
+
+  /** Whether the thread works on this request: meanwhile it may have answered, and have the next one. */
+  #isAt(number: number): boolean {
+    return !this.#isStopped && number === this.#number && this.#payloads !== null;
   }
 
   /** The processor time of the request; without limit for a thread that does not report it. */

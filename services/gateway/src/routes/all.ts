@@ -21,7 +21,8 @@ import { replayRoutes, resendFailedRoutes, resendRoutes } from './resends.ts';
 import { signingKeyRoutes } from './signing-keys.ts';
 import { sourceIpsRoute } from './source-ips.ts';
 import { circuitRoutes, statsRoutes } from './stats.ts';
-import { findWebhooksRoute, webhookActionRoutes, webhookRoutes } from './webhooks.ts';
+import { webhookActionRoutes } from './webhook-actions.ts';
+import { findWebhooksRoute, webhookRoutes } from './webhooks.ts';
 
 /** Every route of the API, in the order of the OpenAPI document. A new file of routes is one more line. */
 const ROUTES: ((gateway: Gateway) => Route | Route[])[] = [

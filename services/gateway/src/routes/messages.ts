@@ -323,8 +323,12 @@ function createRoute({ acceptOne, hasRoomToAccept, logger }: Gateway): Route {
     body: createBody,
     response: { status: 202, message: 'Message accepted', data: createdMessageSchema },
     errors: [
-      ...(['not_found', 'quota_exceeded', 'event_type_unknown', 'payload_invalid'] as const),
-      ...(['idempotency_key_running', 'idempotency_key_reused'] as const),
+      'not_found',
+      'quota_exceeded',
+      'event_type_unknown',
+      'payload_invalid',
+      'idempotency_key_running',
+      'idempotency_key_reused',
     ],
     async handle(request) {
       const { requestId, body, header } = request;

@@ -88,7 +88,12 @@ function MessageFacts({ message }: { message: Schemas['Message'] }) {
         ],
         ...(orderingKey === null
           ? []
-          : [['Ordering key', <Copyable key="order" text={orderingKey} name="ordering key" />] as const]),
+          : [
+              [
+                'Ordering key',
+                <Copyable key="order" text={orderingKey} name="ordering key" />,
+              ] as const,
+            ]),
         ['Tags', tags.length === 0 ? <None key="tags" /> : <Tags key="tags" tags={tags} />],
         [
           'App',

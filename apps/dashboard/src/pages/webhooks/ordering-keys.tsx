@@ -59,9 +59,7 @@ function useColumns(webhookId: string): Column<OrderingKey>[] {
     {
       name: 'State',
       width: WIDTHS.status,
-      cell: ({ state }) => (
-        <Status tone={state === 'blocked' ? 'bad' : 'waiting'}>{state}</Status>
-      ),
+      cell: ({ state }) => <Status tone={state === 'blocked' ? 'bad' : 'waiting'}>{state}</Status>,
     },
     { name: 'Waiting', width: WIDTHS.number, isNumber: true, cell: waitingText },
     {

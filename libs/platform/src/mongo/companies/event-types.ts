@@ -69,19 +69,7 @@ export function catalogueOf(projectId: string) {
 export function createEventTypeStore(db: mongo.Db): EventTypeStore {
   const typesOf = (companyId: string) => documentsOf(db, 'eventTypes', companyId);
   return {
-    async insert(eventType) {
-      try {
-        await typesOf(eventType.companyId).insert(eventType);
-        // An update that ran while an earlier one of this name was removed may have left some.
-        await removeVersions(db, eventType);
-        return true;
-      } catch (error) {
-        if (error instanceof mongoose.mongo.MongoServerError && error.code === DUPLICATE_KEY) {
-          return false;
-        }
-        throw error;
-      }
-    },
+    insert: (eventType) => insertOne(db, eventType),
     find: (companyId, _id) => typesOf(companyId).findOne({ _id }),
     async findSchema({ _id, companyId, schema, schemaVersion }, version) {
       if (version === schemaVersion) return schema;
@@ -122,6 +110,25 @@ export function createEventTypeStore(db: mongo.Db): EventTypeStore {
   };
 }
 
+function ignoreDuplicate(error: unknown): void {
+  if (!isDuplicate(error)) throw error;
+}
+
+const isDuplicate = (error: unknown): boolean =>
+  error instanceof mongoose.mongo.MongoServerError && error.code === DUPLICATE_KEY;
+
+async function insertOne(db: mongo.Db, eventType: EventTypeDocument): Promise<boolean> {
+  try {
+    await documentsOf(db, 'eventTypes', eventType.companyId).insert(eventType);
+    // An update that ran while an earlier one of this name was removed may have left some.
+    await removeVersions(db, eventType);
+    return true;
+  } catch (error) {
+    if (isDuplicate(error)) return false;
+    throw error;
+  }
+}
+
 function readWhole(
   db: mongo.Db,
   companyId: string,
@@ -145,7 +152,10 @@ async function updateOne(
   const versions = documentsOf(db, 'eventTypeVersions', companyId);
   if (next !== schemaVersion) {
     const version = { projectId, name, version: schemaVersion, schema };
-    await versions.upsertOne({ _id: versionIdOf(_id, schemaVersion) }, { $set: version });
+    await versions
+      .upsertOne({ _id: versionIdOf(_id, schemaVersion) }, { $set: version })
+      // Another process stores the same schema: an update with another `updatedAt` changes nothing below.
+      .catch(ignoreDuplicate);
   }
   const changed = await documentsOf(db, 'eventTypes', companyId).setOne(
     { _id, updatedAt },
