@@ -27,7 +27,7 @@ const SETUP = [
 // prettier-ignore
 export const COMMAND_LINE = [
   'login', 'logout', 'whoami', 'profile', 'project', 'app', 'webhook', 'message', 'listen', 'delivery', 'cancellation', 'resend',
-  'replay', 'signature', 'export', 'diff', 'apply', 'import', 'api-key', 'signing-key', 'portal', 'overview', 'stats', 'failure',
+  'replay', 'signature', 'export', 'diff', 'apply', 'import', 'event-type', 'api-key', 'signing-key', 'portal', 'overview', 'stats', 'failure',
   'circuit', 'find', 'source-ips', 'audit-event', 'open', 'api', 'doctor', 'completion', 'help',
 ] as const;
 

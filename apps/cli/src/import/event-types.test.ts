@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { ApiError, type ImportedEventTypes } from '@posthorn/client';
-import { importPart, type MappedEventType, partsOf } from './event-types.ts';
+import { importPart, partsOf } from './event-types.ts';
+import type { MappedEventType } from './mapping.ts';
 import { mapSvixEventType } from './svix.ts';
 
 describe('an event type of Svix', () => {

@@ -1,21 +1,11 @@
 import { ApiError, type ImportedEventTypes } from '@posthorn/client';
 import { EVENT_TYPE_RULES } from '@posthorn/client/rules';
-import { type Finding, type Note, type Unmapped } from './mapping.ts';
+import type { Finding, MappedEventType, Note, Unmapped } from './mapping.ts';
 
 /*
  * Event types of another service. They come over as an OpenAPI document, a part of the catalogue at a time: the API compares it
  * with what is there.
  */
-
-/** An event type in terms of Posthorn. */
-export interface MappedEventType {
-  kind: 'EventType';
-  name: string;
-  source: string;
-  /** One of the `webhooks` of an OpenAPI document. */
-  webhook: object;
-  findings: readonly Finding[];
-}
 
 /** What a service knows of an event type. */
 export interface PeerEventType {

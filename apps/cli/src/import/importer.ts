@@ -9,13 +9,14 @@ import { describeFailure, Interrupted } from '../failures.ts';
 import { applyPlan, readPresent } from '../plan/adapter.ts';
 import type { Document, DocumentOf, Kind } from '../plan/documents.ts';
 import { type Change, planChanges, type Present, type PresentObject } from '../plan/plan.ts';
-import { importPart, type ImportWebhooks, type MappedEventType, partsOf } from './event-types.ts';
+import { importPart, type ImportWebhooks, partsOf } from './event-types.ts';
 import {
   FINDING_KINDS,
   type Finding,
   type FindingKind,
   inOrder,
   type Mapped,
+  type MappedEventType,
   type MappedWebhook,
 } from './mapping.ts';
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { REFUSED_HEADERS, WEBHOOK_RULES } from '@posthorn/client/rules';
 import { type DocumentOf, Secret, UID, type WebhookFields } from '../plan/documents.ts';
-import type { MappedEventType } from './event-types.ts';
 import { isJson } from './peer-api.ts';
 
 /*
@@ -30,6 +29,16 @@ export const FINDING_KINDS = {
 export type FindingKind = keyof typeof FINDING_KINDS;
 
 export type Note = (kind: FindingKind, about: string, detail?: string) => void;
+
+/** An event type in terms of Posthorn. */
+export interface MappedEventType {
+  kind: 'EventType';
+  name: string;
+  source: string;
+  /** One of the `webhooks` of an OpenAPI document. */
+  webhook: object;
+  findings: readonly Finding[];
+}
 
 /** An app in terms of Posthorn. */
 export interface MappedApp {

@@ -1,5 +1,5 @@
 import { type DocumentOf, Secret, type WebhookFields } from '../plan/documents.ts';
-import { mapEventType, type MappedEventType } from './event-types.ts';
+import { mapEventType } from './event-types.ts';
 import {
   collectFindings,
   eventTypesOf,
@@ -9,6 +9,7 @@ import {
   longDescription,
   type Mapped,
   type MappedApp,
+  type MappedEventType,
   type MappedWebhook,
   metadataOf,
   metadataText,

@@ -93,3 +93,20 @@ function isSame(one: OwnFields['metadata'], other: OwnFields['metadata']): boole
   const keys = Object.keys(one);
   return keys.length === Object.keys(other).length && keys.every((key) => one[key] === other[key]);
 }
+
+/** Returns what is wrong with a text that is to be a JSON object; null when nothing is, and for no text. */
+export function problemOfJson(text: string): string | null {
+  if (text.trim() === '') return null;
+  const value = parsedJson(text);
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? null : 'This is no JSON object';
+}
+
+/** Returns undefined for a text that is no JSON. */
+export function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

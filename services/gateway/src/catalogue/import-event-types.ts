@@ -3,7 +3,7 @@ import {
   type ImportedEventType,
   type Places,
   readOpenApi,
-} from '@posthorn/domain/catalogue/read-openapi.ts';
+} from '@posthorn/domain/openapi/read-openapi.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type { EventTypeDocument } from '@posthorn/platform/mongo/documents.ts';
 import { ApiError, invalidRequest, MAX_PROBLEMS, type Problem } from '../api-error.ts';
@@ -140,10 +140,11 @@ async function planImport(
   return { count, unchanged, changes: changes.toSorted(order) };
 }
 
-function isSame(stored: EventTypeDocument, given: GivenEventType): boolean {
-  const names = Object.keys(given).filter((name) => name !== 'places');
-  const fields = names as (keyof ImportedEventType)[];
-  return fields.every((field) => stored[field] === given[field]);
+function isSame(stored: EventTypeDocument, wanted: GivenEventType): boolean {
+  const { places: _places, ...fields } = wanted;
+  return Object.entries(fields).every(([field, value]) => {
+    return stored[field as keyof ImportedEventType] === value;
+  });
 }
 
 /** The worker checks one after the other: more would only wait. */

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@posthorn/domain/filter.ts';
-import { writeOpenApi, writeWebhook } from '@posthorn/domain/catalogue/write-openapi.ts';
+import { writeOpenApi, writeWebhook } from '@posthorn/domain/openapi/write-openapi.ts';
 import type { EventTypeDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import type { ImportedEventTypes } from '../catalogue/import-event-types.ts';

@@ -5,9 +5,8 @@ import type { Schemas } from '../../api/client.ts';
 import { importEventTypes } from '../../api/event-types.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Facts } from '../../parts/figures.tsx';
-import { valueTo } from '../../parts/form-fields.ts';
+import { problemOfJson, valueTo } from '../../parts/form-fields.ts';
 import { Failed } from '../../parts/states.tsx';
-import { problemOfJson } from '../webhooks/filter-rules.ts';
 
 type Imported = Schemas['ImportedEventTypes'];
 

@@ -6,14 +6,8 @@ import { catalogueQuery, readOne } from '../../api/event-types.ts';
 import { type Problem, toFailure } from '../../api/failure.ts';
 import { newestMessage } from '../../api/messages.ts';
 import { testFilter } from '../../api/webhooks.ts';
-import { valueTo } from '../../parts/form-fields.ts';
-import {
-  exampleOf,
-  filterText,
-  problemOfJson,
-  type TestedMessage,
-  testOf,
-} from './filter-rules.ts';
+import { problemOfJson, valueTo } from '../../parts/form-fields.ts';
+import { exampleOf, filterText, type TestedMessage, testOf } from './filter-rules.ts';
 import styles from './webhooks.module.css';
 
 interface FilterFieldProps {

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { filterText, jsonOf, problemOfJson, testOf } from './filter-rules.ts';
+import { problemOfJson } from '../../parts/form-fields.ts';
+import { filterText, jsonOf, testOf } from './filter-rules.ts';
 
 test('a filter is edited as indented JSON, and none as nothing', () => {
   const filter = { payload: { amount: { $gte: 100 } } };

@@ -1,3 +1,4 @@
+import { parsedJson } from '../../parts/form-fields.ts';
 import type { Schemas } from '../../api/client.ts';
 
 /* What the filter of a webhook is as text, and what its test sends. */
@@ -22,24 +23,8 @@ type ExampleType = Pick<Schemas['EventType'], 'name' | 'example'>;
 export const filterText = (filter: object | null): string =>
   filter === null ? '' : JSON.stringify(filter, null, 2);
 
-/** Returns what is wrong with a text that is to be a JSON object; null when nothing is, and for no text. */
-export function problemOfJson(text: string): string | null {
-  if (text.trim() === '') return null;
-  const value = parsed(text);
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject ? null : 'This is no JSON object';
-}
-
 /** Returns the value of a field with JSON; null without one. A text that is no JSON goes to the API, which refuses it. */
-export const jsonOf = (text: string): unknown => (text === '' ? null : (parsed(text) ?? text));
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
+export const jsonOf = (text: string): unknown => (text === '' ? null : (parsedJson(text) ?? text));
 
 /** Returns the body of the request that tests a filter. Both texts are JSON objects; no payload is `{}`. */
 export function testOf(

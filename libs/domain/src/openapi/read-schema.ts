@@ -1,5 +1,5 @@
 import { isObject, type Json, type JsonObject } from '../filter.ts';
-import { MAX_SCHEMA_BYTES } from './event-schema.ts';
+import { MAX_SCHEMA_BYTES } from '../catalogue/event-schema.ts';
 import { mapSchemas } from './map-schemas.ts';
 import { modernSchema } from './modern-schema.ts';
 import { type Part, partOf, type Report, stepsOf } from './parts.ts';
@@ -25,8 +25,8 @@ interface SchemaReader {
 
 /** Converts each component once, however many webhooks refer to it. */
 export function createSchemaReader(root: Part): SchemaReader {
-  const { openapi } = root.value as JsonObject;
-  const isOld = typeof openapi === 'string' && openapi.startsWith('3.0');
+  const { value: version } = partOf(root, 'openapi');
+  const isOld = typeof version === 'string' && version.startsWith('3.0');
   const all = partOf(partOf(root, 'components'), 'schemas');
   const known = new Map<string, Converted>();
 
@@ -85,20 +85,18 @@ function convert({ value, path }: Part, isOld: boolean, report: Report): Convert
     return null;
   }
   const components = new Set<string>();
-  const problems: (readonly string[])[] = [];
+  const strays: string[] = [];
   const schema = mapSchemas(value as Json, (given, inner) => {
     const each = modernSchema(given, isOld);
     if (typeof each.$ref !== 'string') return each;
     const target = targetOf(each.$ref, path);
     if (target?.component !== undefined) components.add(target.component);
     if (target) return { ...each, $ref: target.pointer };
-    problems.push([...path, ...inner, '$ref']);
+    strays.push(each.$ref);
+    report([...path, ...inner, '$ref'], 'must lead into this schema or to #/components/schemas');
     return each;
   });
-  for (const each of problems) {
-    report(each, 'must lead into this schema or to #/components/schemas');
-  }
-  if (problems.length > 0) return null;
+  if (strays.length > 0) return null;
   const bytes = Buffer.byteLength(JSON.stringify(schema));
   return { schema, bytes, components: [...components] };
 }

@@ -1,5 +1,5 @@
 import { isList, type Json, type JsonObject } from '../filter.ts';
-import { FORMATS } from './event-schema.ts';
+import { FORMATS } from '../catalogue/event-schema.ts';
 
 /**
  * Returns one object of a schema of OpenAPI as JSON Schema 2020-12 has it; the schemas in it stay as they are. A format
