@@ -176,9 +176,9 @@ describe('Event types (C28)', () => {
     ]);
     expect(events[1]).toMatchObject({ target: target('audited'), outcome: 'done' });
     expect(events[1]?.changes).toEqual([
-      { field: 'group', before: null, after: 'G' },
       { field: 'schema', before: '********', after: '********' },
       { field: 'schemaVersion', before: 1, after: 2 },
+      { field: 'group', before: null, after: 'G' },
     ]);
     const [made] = await readAuditEvents(posthorn.api, { targetId: `${projectId}/audited.too` });
     expect(made).toMatchObject({ action: 'event_type.created', target: target('audited.too') });
@@ -228,5 +228,93 @@ describe('Event types (C28)', () => {
     expectDeleted(await posthorn.api.delete(`/api/v1/projects/${id}`));
     for (const each of ['', '/gone']) expectNotFound(await posthorn.api.get(own + each));
     expectNotFound(await posthorn.api.post(own, { name: 'late' }));
+  });
+
+  it('have an example that meets the schema', async () => {
+    const wrong = await create({ name: 'wrong.example', schema: SCHEMA, example: { amount: -1 } });
+    expectInvalid(wrong, 'example.amount');
+    const endless = await create({ name: 'endless', schema: { $ref: '#' } });
+    expectInvalid(endless, 'schema');
+    dataOf(await create({ name: 'example', example: { amount: 'text' } }), 201);
+    expectInvalid(await put('example', { schema: SCHEMA }), 'example.amount');
+    dataOf(await put('example', { schema: SCHEMA, example: { amount: 1 } }));
+  });
+
+  describe('by the policy of a project (C28.6)', () => {
+    let appId: string;
+    let project: string;
+
+    beforeAll(async () => {
+      ({ id: project } = await make.project({ eventTypePolicy: 'validated' }));
+      ({ id: appId } = await make.app({ projectId: project }));
+      const types = [
+        { name: 'order.paid', schema: SCHEMA, example: { amount: 7 } },
+        { name: 'order.free' },
+        { name: 'order.gone', archived: true },
+      ];
+      for (const fields of types) {
+        dataOf(await posthorn.api.post(`/api/v1/projects/${project}/event-types`, fields), 201);
+      }
+    });
+
+    const send = (fields: object, headers = {}): Promise<ApiAnswer> =>
+      posthorn.api.post('/webhook-messages', { appId, payload: {}, ...fields }, headers);
+
+    it('are the only ones of messages, whose payloads meet the schema', async () => {
+      for (const eventType of [undefined, 'order.other', 'order.gone']) {
+        const answer = await send({ eventType });
+        expectFailure(answer, 422, 'event_type_unknown', ['eventType']);
+      }
+      const wrong = await send({ eventType: 'order.paid', payload: { amount: 'much' } });
+      expectFailure(wrong, 422, 'payload_invalid', ['payload.amount']);
+      dataOf(await send({ eventType: 'order.paid', payload: { amount: 1 } }), 202);
+      dataOf(await send({ eventType: 'order.free' }), 202);
+    });
+
+    it('refuse messages of a batch alone, and a repeat of an accepted message never', async () => {
+      const messages = [{ amount: 1 }, {}, { amount: 2 }].map((payload) => {
+        return { appId, eventType: 'order.paid', payload };
+      });
+      const answer = await posthorn.api.post('/api/v1/webhook-messages/batch', { messages });
+      const { results } = dataOf<{ results: object[] }>(answer, 202);
+      const refused = { code: 'payload_invalid', message: 'payload.amount: is required' };
+      expect(results).toMatchObject([{ status: 'accepted' }, refused, { status: 'accepted' }]);
+      const key = { 'idempotency-key': 'before it was archived' };
+      const first = dataOf<{ id: string }>(await send({ eventType: 'order.free' }, key), 202);
+      const free = `/api/v1/projects/${project}/event-types/order.free`;
+      dataOf(await posthorn.api.put(free, { archived: true }));
+      const archived = await send({ eventType: 'order.free' });
+      expectFailure(archived, 422, 'event_type_unknown', ['eventType']);
+      const again = dataOf<{ id: string }>(await send({ eventType: 'order.free' }, key), 202);
+      expect(again.id).toBe(first.id);
+      dataOf(await posthorn.api.put(free, { archived: false }));
+    });
+
+    it('are selected by webhooks, and tested with their example', async () => {
+      const url = 'http://127.0.0.1:1/hook';
+      const eventTypes = ['order.paid', 'order.*', 'invoice.*', 'order.gone'];
+      const wrong = await posthorn.api.post('/webhooks', { appId, url, eventTypes });
+      expectInvalid(wrong, 'eventTypes.2', 'eventTypes.3');
+      const { id } = await make.webhook({ appId, url, eventTypes: ['order.*', 'order.free'] });
+      const webhook = `/api/v1/webhooks/${id}`;
+      expectInvalid(
+        await posthorn.api.put(webhook, { eventTypes: ['order.piad'] }),
+        'eventTypes.0',
+      );
+      const test = `${webhook}/test`;
+      const { messageId } = dataOf<{ messageId: string }>(
+        await posthorn.api.post(test, { eventType: 'order.paid' }),
+        202,
+      );
+      const sent = await posthorn.api.get(`/api/v1/webhook-messages/${messageId}`);
+      expect(dataOf(sent)).toMatchObject({ eventType: 'order.paid', payload: '{"amount":7}' });
+      expectNotFound(await posthorn.api.post(test, { eventType: 'order.gone' }));
+      dataOf(await posthorn.api.post(test, {}), 202);
+    });
+
+    it('count as before once it is open', async () => {
+      dataOf(await posthorn.api.put(`/api/v1/projects/${project}`, { eventTypePolicy: 'open' }));
+      dataOf(await send({ eventType: 'order.other' }), 202);
+    });
   });
 });
