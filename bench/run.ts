@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { Bench, Endpoints, Scenario, WantedEndpoints } from './scenario.ts';
 import { batch, deliver, ingest, isolation, manyEndpoints } from './scenarios/flows.ts';
+import { disabled } from './scenarios/greedy/disabled.ts';
 import { greedy } from './scenarios/greedy/greedy.ts';
 import { hold } from './scenarios/hold.ts';
 import { origins } from './scenarios/origins.ts';
@@ -31,6 +32,7 @@ import { runUntilStopped } from '../tools/local-stack/waiting.ts';
 const SCENARIOS: Record<string, Scenario> = {
   batch,
   deliver,
+  disabled,
   greedy,
   hold,
   ingest,

@@ -44,6 +44,7 @@ import { createReleaseCounter } from '../services/retry/src/work/release.ts';
 import { createCanaryMetrics } from '../services/retry/src/canary.ts';
 import { createDayMetrics } from '../services/retry/src/keep-days.ts';
 import { createRetryMetrics, showParked, showUnpublished } from '../services/retry/src/metrics.ts';
+import { createSequenceLookMetrics } from '../services/retry/src/look-at-sequences.ts';
 import { createTimedMetrics } from '../services/retry/src/release-timed.ts';
 import { createWaitingMetrics } from '../services/retry/src/sweep/sweep-waiting.ts';
 
@@ -132,6 +133,7 @@ function retry(): Registry {
   createDayMetrics(registry, NOTHING);
   createWaitingMetrics(registry, systemClockMs);
   createTimedMetrics(registry);
+  createSequenceLookMetrics(registry);
   createReleaseCounter(registry);
   createStoreMetrics(registry, 'redis');
   createDeadLetters(NOTHING, {

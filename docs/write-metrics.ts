@@ -7,7 +7,7 @@ import { table } from './table.ts';
 const INTRODUCTION = `# Metrics
 
 Each service serves its metrics for Prometheus at \`/metrics\` on its management port (\`OPS_PORT\`). Labels come from closed sets: no
-metric names a company, an app, a webhook or anything else that a client chooses, and a process has at most 2,300 series. Tell
+metric names a company, an app, a webhook or anything else that a client chooses, and a process has at most 2,400 series. Tell
 services apart by the labels of your scrape, or join \`posthorn_build_info{component="…"}\`. Node's own metrics (\`process_*\`,
 \`nodejs_*\`) are there too. \`posthorn_canary_*\` and \`posthorn_spans_*\` are there when settings ask for canary messages and for spans.
 

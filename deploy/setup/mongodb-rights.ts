@@ -87,6 +87,8 @@ export const RIGHTS: Record<UndividedName, Rights> = {
   },
   removals: { gateway: ['find', 'insert'], retry: CHANGE_AND_REMOVE },
   holdNotes: { gateway: WRITE, retry: ALL, admin: WRITE },
+  // The dispatcher stores the sequences of ordering keys; the gateway makes one due, and skips its head.
+  sequences: { gateway: READ_AND_UPDATE, dispatcher: ALL, retry: CHANGE_AND_REMOVE },
   portalSettings: { gateway: WRITE, retry: READ_AND_REMOVE, admin: READ },
   // People sign in through the gateway. The admin command writes the groups of a company, and exports both.
   people: { gateway: ALL_AND_INDEXES, retry: READ_AND_REMOVE, admin: READ },

@@ -4,7 +4,8 @@ import { CLOSED_CONNECTION, REFUSED_CONNECTION } from '../load/client.ts';
 import { type Plan, usualPlan } from '../load/plan.ts';
 import type { Round, Scene } from '../round.ts';
 import { appsOf } from './holds.ts';
-import { type Changed, MEMBERS, USUAL_LAYOUT } from '../stack/fleet.ts';
+import { type SignedInPerson, startIssuerOfRound } from './signed-in-person.ts';
+import { type Changed, type Member, MEMBERS, USUAL_LAYOUT } from '../stack/fleet.ts';
 import { checkOutSources, lastTag } from '../stack/source-copy.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -24,9 +25,9 @@ export const UPGRADE: Round = {
   name: 'upgrade',
   touches: SERVICES,
   summary:
-    'rolling restarts under load: to the older version, to this one, back, and forward again, while a company is on hold',
+    'rolling restarts under load: to the older version, to this one, back, and forward again, while a company is on hold and a person is signed in',
   promise:
-    '0 lost, 0 duplicates, no retry early; each version reads what the other has written, waiting deliveries too',
+    '0 lost, 0 duplicates, no retry early; each version reads what the other has written, waiting deliveries too, and takes the session of a person for its role',
   seconds: [10],
   layout: USUAL_LAYOUT,
   answers: [REFUSED_CONNECTION, CLOSED_CONNECTION],
@@ -43,16 +44,25 @@ export const UPGRADE: Round = {
     await scene.run(relative(ROOT, join(root, 'deploy/setup/create-indexes.ts')));
     const apps = await appsOf(scene, scene.companies.slice(0, 1));
     await apps.hold();
-    for (const [name, changed] of [
-      [reference, { root }],
-      ['this version', {}],
-      [reference, { root }],
-      ['this version', {}],
-    ] as const) {
-      await rollTo(scene, name, changed);
+    const issuer = await startIssuerOfRound(scene);
+    try {
+      const { env } = issuer;
+      await rollTo(scene, { name: 'an issuer', changed: { env }, members: GATEWAYS });
+      const person = await issuer.signIn();
+      for (const [name, changed] of [
+        [reference, { root, env }],
+        ['this version', { env }],
+        [reference, { root, env }],
+        ['this version', { env }],
+      ] as const) {
+        await rollTo(scene, { name, changed, members: MEMBERS, person });
+      }
+      const findings = await person.end();
+      await apps.resume();
+      return { endedAtMs: Date.now(), findings };
+    } finally {
+      await issuer.close();
     }
-    await apps.resume();
-    return { endedAtMs: Date.now() };
   },
 };
 
@@ -72,15 +82,25 @@ export function olderVersion(
   return { reference: BEFORE_THE_FIRST_TAG, why: 'because there is no tag' };
 }
 
+const GATEWAYS: readonly Member[] = ['gateway-1', 'gateway-2'];
+
+interface Rolled {
+  name: string;
+  changed: Changed;
+  members: readonly Member[];
+  /** Whose session every gateway must take after each restart. */
+  person?: SignedInPerson;
+}
+
 async function rollTo(
   { fleet, pause, say, seconds }: Scene,
-  name: string,
-  changed: Changed,
+  { name, changed, members, person }: Rolled,
 ): Promise<void> {
-  for (const member of MEMBERS) {
+  for (const member of members) {
     say(`${member} → ${name}`);
     await fleet.stop(member);
     await fleet.start(member, changed);
+    await person?.check(`with ${member} at ${name}`);
   }
   await pause(seconds * 1_000);
 }

@@ -126,6 +126,7 @@ test('only the retry service can delete messages, and the dispatcher changes onl
   );
   expect(changes.map(({ resource }) => resource.collection)).toEqual([
     'erasures',
+    'sequences',
     'countJournal',
     ...['', ''],
   ]);

@@ -2,11 +2,11 @@ import { DAY_MS } from '@posthorn/domain/ids.ts';
 import { type Cluster } from './cluster/cluster.ts';
 import { createObservations, type Observations } from './invariants/observations.ts';
 import { checkFinalState } from './invariants/check-final-state.ts';
-import { faultFreePlan, randomPlan, type Plan } from './world/plan.ts';
+import { faultFreePlan, ORDERED_FROM, orderedPlan, randomPlan, type Plan } from './world/plan.ts';
 import { createRandom } from './deterministic/random.ts';
 import { runClient } from './cluster/run-client.ts';
 import { runGateway } from './cluster/run-gateway.ts';
-import { runDispatchers, runReleases, runRetries } from './cluster/run-services.ts';
+import { runDispatchers, runLooks, runReleases, runRetries } from './cluster/run-services.ts';
 import { createSimulatedKafka } from './infrastructure/simulated-kafka.ts';
 import { createSimulatedMongo, type SimulatedMongo } from './infrastructure/simulated-mongo.ts';
 import { createSimulatedHolds } from './infrastructure/simulated-holds.ts';
@@ -14,6 +14,7 @@ import { createSimulatedPublishers } from './infrastructure/simulated-publishers
 import { createFaultInjector } from './world/inject-faults.ts';
 import { createVirtualTime } from './deterministic/virtual-time.ts';
 import { createDeliveryChecker } from './invariants/check-deliveries.ts';
+import { createOrderChecker } from './invariants/check-order.ts';
 import { createRecordChecker } from './invariants/check-records.ts';
 import { createIds, EPOCH_MS, type World } from './world/world.ts';
 
@@ -37,8 +38,8 @@ export interface SimulationOptions {
   isTraced?: boolean;
 }
 
-/** Ten times the longest successful run. */
-const MAX_EVENTS = 100_000;
+/** Ten times the longest successful run: twelve deliveries of one key that are exhausted one after the other. */
+const MAX_EVENTS = 1_000_000;
 
 /** Simulates from the first message until no event is left. The same seed gives the same run. */
 export async function simulate(
@@ -46,7 +47,7 @@ export async function simulate(
   { isFaultFree = false, isTraced = false }: SimulationOptions = {},
 ): Promise<SimulationResult> {
   const random = createRandom(seed);
-  const plan = isFaultFree ? faultFreePlan(random) : randomPlan(random);
+  const plan = planOf(seed, random, isFaultFree);
   const violations: string[] = [];
   const trace: string[] = [];
   const world = createWorld(seed, plan, {
@@ -58,6 +59,7 @@ export async function simulate(
   runDispatchers(cluster);
   runRetries(cluster);
   runReleases(cluster);
+  runLooks(cluster);
   runGateway(cluster);
   runClient(cluster);
   let events = 0;
@@ -75,6 +77,11 @@ export async function simulate(
     observations,
     mongo,
   };
+}
+
+function planOf(seed: number, random: World['random'], isFaultFree: boolean): Plan {
+  if (isFaultFree) return faultFreePlan(random);
+  return seed >= ORDERED_FROM ? orderedPlan(random) : randomPlan(random);
 }
 
 function createWorld(
@@ -116,11 +123,26 @@ function createCluster(world: World): Cluster {
   });
   for (const index of world.plan.successRates.keys()) {
     const id = `wh_${String(index).padStart(26, '0')}`;
-    mongo.collection('webhooks').set(id, { _id: id, disabled: false });
+    const { ordering } = world.plan;
+    mongo.collection('webhooks').set(id, { _id: id, disabled: false, ordering });
   }
   const publishers = createSimulatedPublishers(world.time);
-  const holds = createSimulatedHolds(mongo);
-  return { world, kafka, mongo, publishers, holds, observer, observations, isAccepting: true };
+  const order = createOrderChecker(world, mongo, observations);
+  kafka.onAppend((_process, record) => {
+    order.onAppend(record);
+  });
+  const holds = createSimulatedHolds(mongo, order.isBlocked);
+  return {
+    order,
+    world,
+    kafka,
+    mongo,
+    publishers,
+    holds,
+    observer,
+    observations,
+    isAccepting: true,
+  };
 }
 
 /** Returns hours, minutes, seconds and milliseconds since the start. */

@@ -1,10 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { describeFailure, loadSimulation } from './load-simulation.ts';
 import type { SimulationResult } from './simulate.ts';
+import { ORDERED_FROM } from './world/plan.ts';
 import { PROMISED_DELAYS_MS } from './invariants/check-records.ts';
 
 /** `npm test` runs a thousand more in a process of their own. */
 const SEEDS = 50;
+const ORDERED_SEEDS = 20;
 const { simulate } = await loadSimulation();
 
 /** Returns an empty string if every invariant held, else a report with the command that repeats the run. */
@@ -15,6 +17,12 @@ function failureOf(result: SimulationResult): string {
 describe('a simulated system', () => {
   test(`keeps every invariant in ${SEEDS} runs with crashes, delays, duplicates and reordering`, async () => {
     for (let seed = 1; seed <= SEEDS; seed += 1) {
+      expect(failureOf(await simulate(seed))).toBe('');
+    }
+  });
+
+  test(`keeps the order of ordering keys in ${ORDERED_SEEDS} such runs, and nothing waits for ever`, async () => {
+    for (let seed = ORDERED_FROM; seed < ORDERED_FROM + ORDERED_SEEDS; seed += 1) {
       expect(failureOf(await simulate(seed))).toBe('');
     }
   });

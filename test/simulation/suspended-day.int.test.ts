@@ -104,6 +104,7 @@ function openReleases(): ClaimedWork {
     pageBudget: createPageBudget(64 * MIB),
     count: () => undefined,
     resends: createResendStore(db),
+    freeKeys: () => Promise.resolve(),
     wakeResends: () => undefined,
     invalidate: () => Promise.resolve(),
     newClaim: () => 'claim',

@@ -82,6 +82,10 @@ const REQUESTS: [command: string, request: string][] = [
   ],
   ['message get m1', 'GET /webhook-messages/m1'],
   ['message list --app a1 --status exhausted', 'GET /webhook-messages?appId=a1&status=exhausted'],
+  [
+    'message send --app a1 --ordering-key o --payload {}',
+    'POST /webhook-messages {"orderingKey":"o","appId":"a1","payload":{}}',
+  ],
   ['message send --app a1 --payload {}', 'POST /webhook-messages {"appId":"a1","payload":{}}'],
   ['delivery get d1', 'GET /deliveries/d1'],
   ['delivery resend d1', 'POST /deliveries/d1/resend'],
@@ -101,6 +105,11 @@ const REQUESTS: [command: string, request: string][] = [
   [
     `webhook cancel-pending w1 --before ${TIME} --yes`,
     `POST /webhooks/w1/cancel-pending {"createdBefore":"${TIME}"}`,
+  ],
+  ['webhook ordering-keys list w1 --state blocked', 'GET /webhooks/w1/ordering-keys?state=blocked'],
+  [
+    'webhook ordering-keys skip w1 a --delivery d1 --yes',
+    'POST /webhooks/w1/ordering-keys/skip {"orderingKey":"a","deliveryId":"d1"}',
   ],
   [
     `resend start --webhook w1 --since ${TIME}`,

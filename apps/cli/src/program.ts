@@ -16,6 +16,7 @@ import {
   addResendCommands,
 } from './commands/deliveries.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
+import { addEventTypeCommands } from './commands/event-type-files.ts';
 import { addImportCommands } from './commands/import.ts';
 import { addApiCommand, addOpenCommand } from './commands/installation.ts';
 import { addListenCommand } from './commands/listen.ts';
@@ -104,6 +105,7 @@ export function createProgram(world: World): Command {
   addAccountCommands(program, session);
   addProjectCommands(program, session);
   addAppCommands(program, session);
+  addEventTypeCommands(program, session);
   addWebhookCommands(program, session);
   addMessageCommands(program, session);
   addListenCommand(program, session);

@@ -35,6 +35,11 @@ export interface GlobalOptions {
   verbose?: boolean | undefined;
 }
 
+interface ConnectOptions {
+  isInterruptible?: boolean;
+  sendsDryRuns?: boolean;
+}
+
 interface RawRequest {
   method: string;
   path: string;
@@ -123,11 +128,11 @@ export class Session {
 
   /**
    * Returns a client of another installation or key than those of the command, or one whose calls go on after Ctrl-C: a
-   * command that cleans up needs it.
+   * command that cleans up needs it. `sendsDryRuns`: with `--dry-run` its requests are sent, because they say so themselves.
    */
   connect(
     { url, apiKey }: { url: string; apiKey: string },
-    { isInterruptible = true }: { isInterruptible?: boolean } = {},
+    { isInterruptible = true, sendsDryRuns = false }: ConnectOptions = {},
   ): Posthorn {
     const { verbose } = this.options;
     return new Posthorn({
@@ -135,7 +140,7 @@ export class Session {
       apiKey,
       headers: { 'user-agent': USER_AGENT },
       signal: AbortSignal.any([this.#end.signal, ...(isInterruptible ? [this.world.signal] : [])]),
-      fetch: (address, init) => this.#fetch(address, init),
+      fetch: (address, init) => this.#fetch(address, init, sendsDryRuns),
       ...(verbose ? { logger: this.#logger() } : {}),
     } satisfies PosthornOptions);
   }
@@ -255,12 +260,12 @@ export class Session {
     }
   }
 
-  async #fetch(url: string, init: RequestInit): Promise<Response> {
+  async #fetch(url: string, init: RequestInit, sendsDryRuns = false): Promise<Response> {
     // Another call, which began at the same time, has ended the command.
     this.#end.signal.throwIfAborted();
     if (this.#missing) return this.#endWith(this.#missing);
     const method = init.method ?? 'GET';
-    if (this.options.dryRun && method !== 'GET') {
+    if (this.options.dryRun && method !== 'GET' && !sendsDryRuns) {
       const body = typeof init.body === 'string' ? { body: withoutSecrets(init.body) } : {};
       this.output.request({ method, url, ...body });
       return this.#endWith(new DryRunEnd());

@@ -13,6 +13,7 @@ import {
   auditSearch,
   circuitSearch,
   deliverySearch,
+  eventTypesSearch,
   failureSearch,
   messageSearch,
   newWebhookSearch,
@@ -77,6 +78,16 @@ const app = createRoute({
   ...child,
   path: '/apps/$appId',
   component: lazyRouteComponent(() => import('./pages/projects/app-page.tsx'), 'AppPage'),
+});
+
+const eventTypes = createRoute({
+  ...child,
+  path: '/event-types',
+  validateSearch: eventTypesSearch,
+  component: lazyRouteComponent(
+    () => import('./pages/event-types/event-types-page.tsx'),
+    'EventTypesPage',
+  ),
 });
 
 const webhooks = createRoute({
@@ -186,6 +197,7 @@ const tree = root.addChildren([
   projects,
   project,
   app,
+  eventTypes,
   webhooks,
   newWebhook,
   webhook,

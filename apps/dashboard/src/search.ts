@@ -38,10 +38,30 @@ export function webhookListSearch({ q, appId }: Raw): WebhookListSearch {
 
 export interface NewWebhookSearch {
   appId?: string | undefined;
+  /** The event type to begin with. */
+  eventType?: string | undefined;
 }
 
-export function newWebhookSearch({ appId }: Raw): NewWebhookSearch {
-  return text(appId, (found) => ({ appId: found }));
+export function newWebhookSearch({ appId, eventType }: Raw): NewWebhookSearch {
+  return {
+    ...text(appId, (found) => ({ appId: found })),
+    ...text(eventType, (found) => ({ eventType: found })),
+  };
+}
+
+export interface EventTypesSearch {
+  projectId?: string | undefined;
+  q?: string | undefined;
+  /** The event type that is shown; a path would end in a file name, such as `order.paid`. */
+  name?: string | undefined;
+}
+
+export function eventTypesSearch({ projectId, q, name }: Raw): EventTypesSearch {
+  return {
+    ...text(projectId, (found) => ({ projectId: found })),
+    ...text(q, (found) => ({ q: found })),
+    ...text(name, (found) => ({ name: found })),
+  };
 }
 
 export interface WebhookSearch {
@@ -88,7 +108,7 @@ export function messageSearch(raw: Raw): MessageSearch {
 }
 
 export const UNDELIVERED = ['pending', 'exhausted', 'cancelled'] as const;
-export const WAITS = ['hold', 'time'] as const;
+export const WAITS = ['hold', 'order', 'time'] as const;
 
 export function deliverySearch(raw: Raw): UndeliveredFilter {
   const { status, waiting, reason, appId, webhookId, eventType, since, until } = raw;

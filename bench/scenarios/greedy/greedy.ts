@@ -70,7 +70,7 @@ const RATE_PER_SECOND = 20;
  * Sends each of three ordinary requests 20 times a second, whether responses come or not. Latencies count from when each was
  * due, those of refused ones too.
  */
-async function sendOrdinary(
+export async function sendOrdinary(
   { stack: { credentials }, signal, log, usage }: Bench,
   webhookId: string,
   { name: phase, seconds }: { name: string; seconds: number },
@@ -173,7 +173,7 @@ async function openGreedyCompany(
   return { baseUrl, companyId, apiKey, appId, webhookId, manyTargetsAppId, failedWebhookIds };
 }
 
-const urlsOf = (name: string, count: number): string[] =>
+export const urlsOf = (name: string, count: number): string[] =>
   Array.from({ length: count }, (_, n) => `http://127.0.0.1:19999/${name}/${n}`);
 
 /** A delivery to a disabled webhook is cancelled at once, and sent again by a resend once it is enabled. */

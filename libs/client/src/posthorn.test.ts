@@ -29,6 +29,8 @@ const CALLS: Record<OperationId, (client: Posthorn) => PromiseLike<unknown>> = {
   getEventType: ({ eventTypes }) => eventTypes.get('ID', 'ID'),
   updateEventType: ({ eventTypes }) => eventTypes.update('ID', 'ID', {}),
   deleteEventType: ({ eventTypes }) => eventTypes.delete('ID', 'ID'),
+  importEventTypes: ({ eventTypes }) => eventTypes.import('ID', { document: {} }),
+  exportEventTypes: ({ eventTypes }) => eventTypes.export('ID'),
   listAppEventTypes: ({ eventTypes }) => eventTypes.listOfApp('ID'),
   getAppEventType: ({ eventTypes }) => eventTypes.getOfApp('ID', 'ID'),
   createWebhook: ({ webhooks }) => webhooks.create({ url: 'https://example.com' }),
@@ -42,6 +44,9 @@ const CALLS: Record<OperationId, (client: Posthorn) => PromiseLike<unknown>> = {
   getWebhookHealth: ({ webhooks }) => webhooks.health('ID'),
   holdWebhook: ({ webhooks }) => webhooks.hold('ID'),
   resumeWebhook: ({ webhooks }) => webhooks.resume('ID'),
+  listOrderingKeys: ({ webhooks }) => webhooks.orderingKeys('ID'),
+  skipOrderingKey: ({ webhooks }) =>
+    webhooks.skipOrderingKey('ID', { orderingKey: 'a', deliveryId: 'dlv_1' }),
   findWebhooks: ({ webhooks }) => webhooks.find(),
   createMessage: ({ messages }) => messages.send({ appId: 'app_1', payload: {} }),
   createMessages: ({ messages }) => messages.sendMany([{ appId: 'app_1', payload: {} }]),

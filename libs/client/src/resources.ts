@@ -25,10 +25,13 @@ import type {
   FailureGroup,
   FoundApp,
   FoundWebhook,
+  ImportedEventTypes,
+  ImportEventTypes,
   ListedDelivery,
   ListedEventType,
   ListedPortalLink,
   OpenCircuit,
+  OrderingKey,
   Overview,
   PendingCancelled,
   PortalLink,
@@ -44,6 +47,8 @@ import type {
   RotateSecret,
   RotateSigningKey,
   SigningKey,
+  SkipOrderingKey,
+  SkippedOrderingKey,
   Stats,
   TestedFilter,
   TestFilter,
@@ -203,6 +208,22 @@ export class EventTypes extends Resource {
     return this.api.call('DELETE', '/projects/{projectId}/event-types/{eventTypeName}', call);
   }
 
+  /** Makes and changes event types until they are as the webhooks of an OpenAPI document; with `dryRun`, says how. */
+  import(
+    projectId: string,
+    body: ImportEventTypes,
+    options?: RequestOptions,
+  ): ApiPromise<ImportedEventTypes> {
+    const call = { id: projectId, body, options };
+    return this.api.call('POST', '/projects/{projectId}/import-event-types', call);
+  }
+
+  /** The OpenAPI document of the event types that are not archived. */
+  export(projectId: string, options?: RequestOptions): ApiPromise<Record<string, unknown>> {
+    const call = { id: projectId, options };
+    return this.api.call('GET', '/projects/{projectId}/export-event-types', call);
+  }
+
   /** Those that an app may receive: the types of its project that are not archived. */
   listOfApp(
     appId: string,
@@ -295,6 +316,26 @@ export class Webhooks extends Resource {
   resume(webhookId: string, pace?: EndHold, options?: RequestOptions): ApiPromise<Webhook> {
     const call = { id: webhookId, body: pace, options };
     return this.api.call('POST', '/webhooks/{webhookId}/resume', call);
+  }
+
+  /** The ordering keys whose deliveries wait, blocked ones first, each kind oldest first. */
+  orderingKeys(
+    webhookId: string,
+    query?: QueryOf<'GET', '/webhooks/{webhookId}/ordering-keys'>,
+    options?: RequestOptions,
+  ): List<OrderingKey> {
+    const call = { id: webhookId, query, options };
+    return this.api.byCursor('/webhooks/{webhookId}/ordering-keys', call);
+  }
+
+  /** Goes on behind the exhausted delivery at which an ordering key is blocked. */
+  skipOrderingKey(
+    webhookId: string,
+    blocked: SkipOrderingKey,
+    options?: RequestOptions,
+  ): ApiPromise<SkippedOrderingKey> {
+    const call = { id: webhookId, body: blocked, options };
+    return this.api.call('POST', '/webhooks/{webhookId}/ordering-keys/skip', call);
   }
 
   /** Finds webhooks by a part of the URL or name, by id, or by a list of ids. */

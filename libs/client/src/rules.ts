@@ -73,6 +73,7 @@ export const WEBHOOK_RULES = {
   finalStatusCodes: { type: 'numbers', minEntries: 1, maxEntries: 20, entry: { type: 'number', min: 400, max: 599, refused: [408, 425, 429, 503] }, default: null },
   onGone: { type: 'text', choices: ['retry', 'disable'], default: 'retry' },
   obeyControlHeaders: { type: 'flag', default: false },
+  ordering: { type: 'text', choices: ['none', 'block', 'skip'], default: 'none' },
   uid: { type: 'text', minChars: 1, maxChars: 128, pattern: '^[A-Za-z0-9._-]{1,128}$', default: null },
   metadata: { type: 'pairs', maxEntries: 20, parts: { key: { type: 'text', minChars: 1, maxChars: 40 }, value: { type: 'text', maxChars: 500 } }, maxBytes: 16384, default: {} },
 } as const satisfies Rules;
@@ -84,6 +85,7 @@ export const MESSAGE_RULES = {
   eventType: { type: 'text', minChars: 1, maxChars: 128, pattern: '^[A-Za-z0-9._:/-]{1,128}$' },
   tags: { type: 'texts', maxEntries: 5, entry: { type: 'text', minChars: 1, maxChars: 128 } },
   externalId: { type: 'text', minChars: 1, maxChars: 256 },
+  orderingKey: { type: 'text', minChars: 1, maxChars: 256, pattern: '^[^\\x00-\\x1f\\x7f]*$' },
   deliverAt: { type: 'time' },
   expiresAt: { type: 'time' },
   retentionDays: { type: 'number', min: 1, max: 3650 },

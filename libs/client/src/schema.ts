@@ -170,6 +170,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/projects/{projectId}/import-event-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import event types from an OpenAPI document
+         * @description Each webhook of the document becomes an event type, or changes the one of its name. Everything is checked before anything is changed; a repeat completes what was interrupted. The body has at most 1 MiB (1,048,576 bytes).
+         */
+        post: operations["importEventTypes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/projects/{projectId}/export-event-types": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the event types of a project as an OpenAPI document
+         * @description An OpenAPI 3.1 document with a webhook for each event type that is not archived. To import it changes nothing.
+         */
+        get: operations["exportEventTypes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhooks": {
         parameters: {
             query?: never;
@@ -353,6 +393,46 @@ export interface paths {
          * @description What waits is released as for a webhook, several webhooks at a time. A webhook with a hold of its own stays on hold.
          */
         post: operations["resumeApp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhookId}/ordering-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the ordering keys whose deliveries wait, blocked ones first
+         * @description Each kind oldest first. A key whose deliveries follow each other without a failure is not listed. A page may hold fewer entries than `limit`, or none, although `nextCursor` is not null.
+         */
+        get: operations["listOrderingKeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhookId}/ordering-keys/skip": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Go on behind the exhausted delivery of an ordering key
+         * @description The next delivery of the key begins within a second. The exhausted one stays so, and may be sent again.
+         */
+        post: operations["skipOrderingKey"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1802,6 +1882,69 @@ export interface components {
             /** @description It is shown to nobody who chooses, and `eventTypePolicy` refuses its messages */
             archived?: boolean | null;
         };
+        ImportEventTypes: {
+            /**
+             * @description An OpenAPI document, 3.1 with `webhooks` or 3.0 with `x-webhooks`. References lead to places of the same document
+             * @example {
+             *       "openapi": "3.1.0",
+             *       "webhooks": {
+             *         "order.paid": {
+             *           "post": {
+             *             "tags": [
+             *               "Orders"
+             *             ],
+             *             "description": "An order was paid.",
+             *             "requestBody": {
+             *               "content": {
+             *                 "application/json": {
+             *                   "example": {
+             *                     "order": 17
+             *                   }
+             *                 }
+             *               }
+             *             }
+             *           }
+             *         }
+             *       }
+             *     }
+             */
+            document: {
+                [key: string]: unknown;
+            };
+            /** @description With `true`, nothing is changed */
+            dryRun?: boolean | null;
+            /** @description With `true`, event types that the document does not have are archived */
+            archiveMissing?: boolean | null;
+        };
+        ImportedEventTypes: {
+            created: number;
+            updated: number;
+            archived: number;
+            unchanged: number;
+            /** @description By name, without what is unchanged */
+            changes: {
+                name: string;
+                /** @enum {string} */
+                change: "created" | "updated" | "archived";
+            }[];
+        };
+        ImportedEventTypesResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ImportedEventTypes"];
+        };
+        OpenApiDocument: {
+            [key: string]: unknown;
+        };
+        OpenApiDocumentResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["OpenApiDocument"];
+        };
         CreateWebhook: {
             /**
              * @description An https URL, or http too where the operator sets `EGRESS_ALLOW_HTTP`, of a public host, without user, password and fragment. Stored percent-encoded, as it is sent
@@ -1876,6 +2019,8 @@ export interface components {
             onGone?: ("retry" | "disable") | null;
             /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
             obeyControlHeaders?: boolean | null;
+            /** @description Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it */
+            ordering?: ("none" | "block" | "skip") | null;
             /**
              * @description Your own id. `uid:` and this text stand for the id wherever one is given
              * @example customer-17
@@ -2010,6 +2155,11 @@ export interface components {
             onGone: "retry" | "disable";
             /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
             obeyControlHeaders: boolean;
+            /**
+             * @description Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it
+             * @enum {string}
+             */
+            ordering: "none" | "block" | "skip";
             uid: string | null;
             /**
              * @description The texts that were given; empty when none were
@@ -2026,6 +2176,8 @@ export interface components {
             updatedAt: components["schemas"]["Time"];
             /** @description Deliveries that wait because the webhook or its app is on hold, or are still to be released; counted up to 100,000 */
             waiting: number;
+            /** @description Ordering keys that are blocked by an exhausted delivery; counted up to 1,000 */
+            blockedKeys: number;
         };
         Header: {
             key: string;
@@ -2145,6 +2297,11 @@ export interface components {
             onGone: "retry" | "disable";
             /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
             obeyControlHeaders: boolean;
+            /**
+             * @description Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it
+             * @enum {string}
+             */
+            ordering: "none" | "block" | "skip";
             uid: string | null;
             /**
              * @description The texts that were given; empty when none were
@@ -2230,6 +2387,8 @@ export interface components {
             onGone?: ("retry" | "disable") | null;
             /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
             obeyControlHeaders?: boolean | null;
+            /** @description Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it */
+            ordering?: ("none" | "block" | "skip") | null;
             /**
              * @description Your own id. `uid:` and this text stand for the id wherever one is given
              * @example customer-17
@@ -2417,6 +2576,75 @@ export interface components {
             /** @description Most waiting deliveries of one webhook that are released in a second */
             ratePerSecond?: number | null;
         };
+        OrderingKey: {
+            orderingKey: string;
+            /**
+             * @description `blocked`: the head is exhausted, and those behind it wait until it is skipped or sent again with success. `waiting`: the head is pending
+             * @enum {string}
+             */
+            state: "blocked" | "waiting";
+            /**
+             * @description Its oldest delivery that has not ended
+             * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            headDeliveryId: string;
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            headMessageId: string;
+            /** @enum {string} */
+            headStatus: "pending" | "exhausted";
+            /** @description Of the head */
+            nextAttemptAt: components["schemas"]["Time"] | null;
+            /** @description Deliveries behind the head, counted up to 1,000 */
+            waiting: number;
+            /**
+             * @description Since when deliveries of the key wait
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            since: components["schemas"]["Time"];
+        };
+        OrderingKeyListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["OrderingKey"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
+        SkipOrderingKey: {
+            /** @example order-17 */
+            orderingKey: string;
+            /**
+             * @description The exhausted delivery at which the key is blocked: `headDeliveryId`
+             * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            deliveryId: string;
+        };
+        SkippedOrderingKey: {
+            orderingKey: string;
+            /**
+             * @description That of the key in the list; `free` when it is not listed any more, and the fields behind it are null
+             * @enum {string}
+             */
+            state: "blocked" | "waiting" | "free";
+            headDeliveryId: string | null;
+            headMessageId: string | null;
+            headStatus: ("pending" | "exhausted") | null;
+            /** @description Of the head */
+            nextAttemptAt: components["schemas"]["Time"] | null;
+            waiting: number | null;
+            since: components["schemas"]["Time"] | null;
+        };
+        SkippedOrderingKeyResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["SkippedOrderingKey"];
+        };
         ResendFailedOfWebhook: {
             /**
              * Format: date-time
@@ -2596,6 +2824,11 @@ export interface components {
              */
             externalId?: string | null;
             /**
+             * @description Deliveries of messages with the same key to a webhook with `ordering` follow each other. Not together with `deliverAt`
+             * @example order-17
+             */
+            orderingKey?: string | null;
+            /**
              * @description No attempt begins before it: a second to 30 days in the future, and earlier than `expiresAt`
              * @example 2026-01-31T09:30:00.000Z
              */
@@ -2636,6 +2869,7 @@ export interface components {
             headers: components["schemas"]["Header"][];
             tags: string[];
             externalId: string | null;
+            orderingKey: string | null;
             deliverAt: components["schemas"]["Time"] | null;
             expiresAt: components["schemas"]["Time"] | null;
             /** @description As the client sent it; null for as long as messages of the installation are kept */
@@ -2705,6 +2939,7 @@ export interface components {
             payload: string | null;
             tags: string[];
             externalId: string | null;
+            orderingKey: string | null;
             deliverAt: components["schemas"]["Time"] | null;
             expiresAt: components["schemas"]["Time"] | null;
             /** @description As the client sent it; null for as long as messages of the installation are kept */
@@ -2744,6 +2979,7 @@ export interface components {
             headers: components["schemas"]["Header"][];
             tags: string[];
             externalId: string | null;
+            orderingKey: string | null;
             deliverAt: components["schemas"]["Time"] | null;
             expiresAt: components["schemas"]["Time"] | null;
             /** @description As the client sent it; null for as long as messages of the installation are kept */
@@ -2818,6 +3054,11 @@ export interface components {
              * @example evt-2026-000017
              */
             externalId?: string | null;
+            /**
+             * @description Deliveries of messages with the same key to a webhook with `ordering` follow each other. Not together with `deliverAt`
+             * @example order-17
+             */
+            orderingKey?: string | null;
             /**
              * @description No attempt begins before it: a second to 30 days in the future, and earlier than `expiresAt`
              * @example 2026-01-31T09:30:00.000Z
@@ -3232,7 +3473,7 @@ export interface components {
              * @example webhook.updated
              * @enum {string}
              */
-            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "event_type.imported" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "webhook.ordering_key_skipped" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
             actor: components["schemas"]["AuditActor"];
             target: components["schemas"]["AuditTarget"];
             /**
@@ -3491,7 +3732,7 @@ export interface components {
         /** @description What has the id, and what it belongs to */
         Found: {
             /** @enum {string} */
-            kind: "project" | "app" | "webhook" | "message" | "delivery" | "attempt" | "resend" | "api_key";
+            kind: "project" | "app" | "webhook" | "message" | "delivery" | "attempt" | "resend" | "cancellation" | "api_key";
             /** @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a */
             id: string;
             /**
@@ -4015,6 +4256,11 @@ export type EventTypeResponse = components['schemas']['EventTypeResponse'];
 export type ListedEventType = components['schemas']['ListedEventType'];
 export type ListedEventTypeListResponse = components['schemas']['ListedEventTypeListResponse'];
 export type UpdateEventType = components['schemas']['UpdateEventType'];
+export type ImportEventTypes = components['schemas']['ImportEventTypes'];
+export type ImportedEventTypes = components['schemas']['ImportedEventTypes'];
+export type ImportedEventTypesResponse = components['schemas']['ImportedEventTypesResponse'];
+export type OpenApiDocument = components['schemas']['OpenApiDocument'];
+export type OpenApiDocumentResponse = components['schemas']['OpenApiDocumentResponse'];
 export type CreateWebhook = components['schemas']['CreateWebhook'];
 export type CustomHeader = components['schemas']['CustomHeader'];
 export type HeaderName = components['schemas']['HeaderName'];
@@ -4048,6 +4294,11 @@ export type HealthConcurrency = components['schemas']['HealthConcurrency'];
 export type WebhookHealthResponse = components['schemas']['WebhookHealthResponse'];
 export type BeginHold = components['schemas']['BeginHold'];
 export type EndHold = components['schemas']['EndHold'];
+export type OrderingKey = components['schemas']['OrderingKey'];
+export type OrderingKeyListResponse = components['schemas']['OrderingKeyListResponse'];
+export type SkipOrderingKey = components['schemas']['SkipOrderingKey'];
+export type SkippedOrderingKey = components['schemas']['SkippedOrderingKey'];
+export type SkippedOrderingKeyResponse = components['schemas']['SkippedOrderingKeyResponse'];
 export type ResendFailedOfWebhook = components['schemas']['ResendFailedOfWebhook'];
 export type Resend = components['schemas']['Resend'];
 export type ResendResponse = components['schemas']['ResendResponse'];
@@ -4669,6 +4920,54 @@ export interface operations {
             };
         };
     };
+    importEventTypes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportEventTypes"];
+            };
+        };
+        responses: {
+            /** @description Event types imported */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportedEventTypesResponse"];
+                };
+            };
+        };
+    };
+    exportEventTypes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Event types exported */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenApiDocumentResponse"];
+                };
+            };
+        };
+    };
     listWebhooks: {
         parameters: {
             query?: {
@@ -4981,6 +5280,60 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AppResponse"];
+                };
+            };
+        };
+    };
+    listOrderingKeys: {
+        parameters: {
+            query?: {
+                state?: "blocked" | "waiting";
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ordering keys found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderingKeyListResponse"];
+                };
+            };
+        };
+    };
+    skipOrderingKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SkipOrderingKey"];
+            };
+        };
+        responses: {
+            /** @description Ordering key skipped */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkippedOrderingKeyResponse"];
                 };
             };
         };
@@ -5925,7 +6278,7 @@ export interface operations {
     listAuditEvents: {
         parameters: {
             query?: {
-                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "person.signed_in" | "person.signed_out" | "person.invited" | "person.updated" | "person.removed" | "person.sessions_ended" | "invitation.revoked" | "people_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "event_type.created" | "event_type.updated" | "event_type.deleted" | "event_type.imported" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "webhook.ordering_key_skipped" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
                 /** @description Id of the API key or of the person that did it, `admin` for operators, or `system` for Posthorn itself */
                 actor?: string;
                 /** @description Id of what it was done to */
@@ -6042,7 +6395,7 @@ export interface operations {
     findById: {
         parameters: {
             query: {
-                /** @description Of a project, app, webhook, message, delivery, attempt, resend or API key */
+                /** @description Of a project, app, webhook, message, delivery, attempt, resend, cancellation or API key */
                 id: string;
             };
             header?: never;
@@ -6146,6 +6499,10 @@ export interface operations {
                 ids?: string;
                 /** @description Only the webhooks of this app */
                 appId?: string;
+                /** @description Only the webhooks of this project and its apps */
+                projectId?: string;
+                /** @description Only webhooks that select it by name, by a wildcard or by selecting all */
+                eventType?: string;
                 /** @description Most entries that the page may hold */
                 limit?: number;
                 /** @description `nextCursor` of the previous page */
@@ -6577,6 +6934,8 @@ export type ErrorCode =
   | 'delivery_pending'
   /** 409: the delivery has ended, so that nothing of it can be cancelled. */
   | 'delivery_final'
+  /** 409: the delivery is not the exhausted one at which its ordering key is blocked. */
+  | 'not_blocked'
   /** 409: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting. */
   | 'quota_exceeded'
   /** 409: another project, app or webhook of the company has the `uid`; for an upsert, one with another owner or environment. */

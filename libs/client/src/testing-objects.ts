@@ -168,7 +168,7 @@ export function shown(object: Stored): Fields {
     ...Object.fromEntries(ofMethod),
   };
   if (signatureAlgorithm !== 'ed25519') Reflect.deleteProperty(method, 'signatureAlgorithm');
-  return { ...listed(object), authMethod: method, waiting: 0 };
+  return { ...listed(object), authMethod: method, waiting: 0, blockedKeys: 0 };
 }
 
 /** As its creation returns it (docs/contract.md C5.4). */

@@ -258,6 +258,7 @@ export class TestApi {
       headers: hasTargets ? JSON_HEADERS : [],
       tags: (fields.tags as string[] | undefined) ?? [],
       externalId: (fields.externalId as string | undefined) ?? null,
+      orderingKey: (fields.orderingKey as string | undefined) ?? null,
       deliverAt: (fields.deliverAt as string | undefined) ?? null,
       expiresAt: (fields.expiresAt as string | undefined) ?? null,
       retentionDays: (fields.retentionDays as number | undefined) ?? null,

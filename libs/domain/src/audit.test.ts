@@ -26,6 +26,14 @@ describe('the changes that the audit log shows', () => {
     ]);
   });
 
+  test('have the roles of groups in the form of the admin command', () => {
+    const before = { groups: [] };
+    const after = { groups: [{ group: 'helpdesk', role: 'support' }] };
+    expect(changesBetween(before, after)).toEqual([
+      { field: 'groups', before: [], after: ['helpdesk=support'] },
+    ]);
+  });
+
   test('say of a field that the log does not know only that it changed', () => {
     expect(changesBetween({ laterField: { a: 1 } }, { laterField: { a: 2 } })).toEqual([
       { field: 'laterField', before: MASK, after: MASK },

@@ -3,6 +3,7 @@ import { authFieldsAudited } from './auth-methods.ts';
 import { EVENT_TYPE_FIELDS } from './event-type-fields.ts';
 import { MASK } from './field-types.ts';
 import { objectFieldsShown } from './object-fields.ts';
+import { type GroupRole, groupRoleText } from './people.ts';
 import { PROJECT_FIELDS } from './project-fields.ts';
 import { fieldsAudited } from './webhook-fields.ts';
 
@@ -37,6 +38,7 @@ export const AUDIT_ACTIONS = [
   'event_type.created',
   'event_type.updated',
   'event_type.deleted',
+  'event_type.imported',
   'app.created',
   'app.updated',
   'app.deleted',
@@ -49,6 +51,7 @@ export const AUDIT_ACTIONS = [
   'webhook.secrets_read',
   'webhook.tested',
   'webhook.pending_cancelled',
+  'webhook.ordering_key_skipped',
   'delivery.cancelled',
   'deliveries.cancelled',
   'message.payload_erased',
@@ -119,9 +122,9 @@ export interface AuditEvent {
   action: AuditAction;
   actor: AuditActor;
   target: AuditTarget;
-  /** IP address of the client; null for an administrator and the system. */
+  /** IP address of the client; null for the admin command and the system. */
   clientAddress: string | null;
-  /** Null for an administrator and the system. */
+  /** Null for the admin command and the system. */
   requestId: string | null;
   outcome: AuditOutcome;
   /** Error code of the response; null unless the change was refused. */
@@ -159,11 +162,11 @@ export type AuditedFields = Readonly<Record<string, unknown>>;
 const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   ...fieldsAudited('shown'), 'authMethod', ...authFieldsAudited('shown'),
   ...objectFieldsShown(PROJECT_FIELDS), ...objectFieldsShown(APP_FIELDS), ...objectFieldsShown(EVENT_TYPE_FIELDS),
-  'schemaVersion', 'appId', 'webhookId', 'withSecrets',
+  'schemaVersion', 'count', 'appId', 'webhookId', 'withSecrets',
   'scopes', 'capabilities', 'origins', 'expiresInSeconds', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
   'since', 'until', 'reason', 'ratePerSecond', 'resendId', 'createdBefore', 'cancelBefore',
   'role', 'disabled', 'groups', 'invitationId', 'sessions', 'apiKeys',
-  'cancellationId', 'status', 'waiting', 'eventType',
+  'cancellationId', 'deliveryId', 'status', 'waiting', 'eventType',
   'filter', 'matched', 'republished', 'resent', 'skipped', 'resealed', 'remaining',
 ]);
 
@@ -228,9 +231,17 @@ function shownValue(name: string, value: unknown): AuditValue {
   if (URL_FIELDS.has(name) && typeof value === 'string') return withoutQueryValues(value);
   if (!SHOWN_FIELDS.has(name)) return MASK;
   if (value instanceof Date) return value.toISOString();
-  if (Array.isArray(value)) return value.map(textOf);
+  if (Array.isArray(value)) return value.map(entryText);
   if (typeof value === 'number' || typeof value === 'boolean') return value;
   return textOf(value);
+}
+
+/** The roles of groups are read by people, who know the form of the admin command. */
+const entryText = (entry: unknown): string =>
+  isGroupRole(entry) ? groupRoleText(entry) : textOf(entry);
+
+function isGroupRole(entry: unknown): entry is GroupRole {
+  return typeof entry === 'object' && entry !== null && 'group' in entry && 'role' in entry;
 }
 
 function textOf(value: unknown): string {

@@ -414,9 +414,16 @@ export function isCredential(text: string): boolean {
   return CREDENTIAL.test(text) && text.isWellFormed();
 }
 
-export const credential = text(1, MAX_CREDENTIAL_CHARS)
-  .refine(isCredential, 'must be text without control characters')
-  .meta({ pattern: CREDENTIAL_PATTERN });
+/** Text of 1 to `maxChars` characters without control characters. */
+const plainText = (maxChars: number) =>
+  text(1, maxChars)
+    .refine(isCredential, 'must be text without control characters')
+    .meta({ pattern: CREDENTIAL_PATTERN });
+
+export const credential = plainText(MAX_CREDENTIAL_CHARS);
+
+/** The key of messages whose deliveries to a webhook follow each other. */
+export const orderingKey = plainText(256).meta({ example: 'order-17' });
 
 /** A colon would end the user name (RFC 7617, section 2). */
 export const userName = credential
@@ -500,6 +507,24 @@ function percentEncoded(char: string): string {
 export function numberOrNull(min: number, max: number) {
   return wholeNumber(min, max, `must be a whole number from ${min} to ${max}, or null`).nullable();
 }
+
+export const signatureHeaders = z
+  .array(
+    z.enum(['webhook', 'svix'], 'must be webhook or svix'),
+    'must be a list of webhook and svix',
+  )
+  .refine(
+    (names) => names.includes('webhook') && new Set(names).size === names.length,
+    'must have webhook, and no name twice',
+  )
+  .meta({
+    minItems: 1,
+    uniqueItems: true,
+    contains: { const: 'webhook' },
+    description:
+      'The headers with id, timestamp and signature: `webhook-*`, and with `svix` also `svix-*` with the same values, for receivers that use a library of Svix',
+    example: ['webhook'],
+  });
 
 const MAX_STATUS_CODES = 20;
 /** Their meaning is to try again later. */

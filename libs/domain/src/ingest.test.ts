@@ -42,13 +42,19 @@ describe('INGEST_CLUSTERS', () => {
 
 describe('INGEST_SOURCES', () => {
   test('is a JSON array of sources', () => {
-    const full = { ...ONE, appId: 'app_1', eventTypeHeader: 'kind', brokers: ['kafka-2:9092'] };
+    const full = {
+      ...ONE,
+      appId: 'app_1',
+      eventTypeHeader: 'kind',
+      orderingKeyFromRecordKey: true,
+      brokers: ['kafka-2:9092'],
+    };
     expect(parse([ONE, full]).data).toEqual([ONE, full]);
     expect(parse([]).data).toEqual([]);
   });
 
   test.each([
-    ['a field that does not exist', [{ ...ONE, orderingKeyFromRecordKey: true }]],
+    ['a field that does not exist', [{ ...ONE, orderingKeyFromHeader: 'x' }]],
     ['no company', [{ topic: 'orders' }]],
     ['a name that no topic can have', [{ ...ONE, topic: 'a b' }]],
     ['a topic twice', [ONE, { ...ONE, companyId: 'comp_2' }]],

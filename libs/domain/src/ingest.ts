@@ -24,6 +24,8 @@ const source = z.strictObject({
   appId: text(1, 132).optional(),
   /** A header with the event type of records without `posthorn-event-type`. */
   eventTypeHeader: text(1, 128).optional(),
+  /** The key of a record is the ordering key of its message, unless a header has one. */
+  orderingKeyFromRecordKey: z.boolean().optional(),
   /** Of another cluster than the installation's, which INGEST_CLUSTERS says how to reach. */
   brokers: brokers.optional(),
 });
@@ -193,6 +195,8 @@ export function placeKeyOf({
 export const CE_TYPE_HEADER = 'ce_type';
 export const CE_SOURCE_HEADER = 'ce_source';
 export const CE_ID_HEADER = 'ce_id';
+/** Of the extension Partitioning (CloudEvents 1.0.2): events with the same key belong together. */
+export const CE_PARTITION_KEY_HEADER = 'ce_partitionkey';
 
 /** Returns the idempotency key of a CloudEvent; null unless both are there. */
 export function cloudEventKeyOf(source: string | undefined, id: string | undefined): string | null {

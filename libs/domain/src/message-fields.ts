@@ -3,6 +3,7 @@ import {
   externalId,
   isoTime,
   messageTags,
+  orderingKey,
   retentionDays,
   timeField,
   timeText,
@@ -37,6 +38,7 @@ interface FieldRule {
 interface ShownFields {
   tags?: string[];
   externalId?: string;
+  orderingKey?: string;
   deliverAtMs?: number;
   expiresAtMs?: number;
   removeAtMs?: number;
@@ -75,6 +77,17 @@ const MESSAGE_FIELDS = {
     response: z.string().nullable(),
     shown: (message) => message.externalId ?? null,
     chars: (id: string) => id.length,
+  },
+  orderingKey: {
+    contract: 'C29.1',
+    request: orderingKey.meta({
+      description:
+        'Deliveries of messages with the same key to a webhook with `ordering` follow each other. Not together with `deliverAt`',
+    }),
+    header: 'posthorn-ordering-key',
+    response: z.string().nullable(),
+    shown: (message) => message.orderingKey ?? null,
+    chars: (key: string) => key.length,
   },
   deliverAt: {
     contract: 'C7.19',
@@ -178,6 +191,10 @@ export function givenIn(checked: Partial<Record<FieldName, unknown>>): GivenFiel
   }
   return given;
 }
+
+/** The two fields that a message has not both of: a later time is another order (docs/contract.md C29.1). */
+export const EXCLUSIVE_FIELDS = ['orderingKey', 'deliverAt'] as const satisfies FieldName[];
+export const EXCLUSIVE_PROBLEM = 'must not be given together with orderingKey';
 
 /** Returns the fields as responses show them. */
 export function shownFields(message: ShownFields): ShownMessageFields {

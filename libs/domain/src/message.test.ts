@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type Attempt, messageStatus, refOf, withoutResponse } from './delivery/delivery.ts';
-import { lifetimeOf, notStoredBy, notStoredOf } from './message.ts';
+import { lifetimeOf, notStoredBy, notStoredOf, orderOfMessage } from './message.ts';
 
 describe('the status of a message', () => {
   test('is that of its least finished delivery', () => {
@@ -42,6 +42,14 @@ describe('what is not stored', () => {
     expect(refOf(ref)).toEqual(ref);
     expect(notStoredOf({ ...ref, ...both })).toEqual(both);
   });
+});
+
+test('the ordering key is in every reference to a delivery, and in those of a message that is in order', () => {
+  const ref = { messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_1', appId: null };
+  const source = { ...ref, createdAtMs: 1, orderingKey: 'order-17' };
+  expect(refOf(source)).toEqual(source);
+  expect(orderOfMessage({ ...source, isOrdered: true })).toEqual({ orderingKey: 'order-17' });
+  expect(orderOfMessage(source)).toEqual({});
 });
 
 test('an attempt without its response keeps status, outcome and duration', () => {

@@ -25,6 +25,11 @@ export interface Message extends NotStored, Lifetime, KeptFields {
   disabledTargets: ReadonlySet<string>;
   /** Null when the client sent no key. */
   idempotency: Idempotency | null;
+  /**
+   * It has an ordering key, and a target had `ordering` when it was accepted: its records carry the key. Absent for any
+   * other message.
+   */
+  isOrdered?: true;
   /** No attempt begins before this time, in milliseconds since 1970. Absent for at once. */
   deliverAtMs?: number;
   /** A test message of a webhook; its first attempt has a trigger of its own. */
@@ -112,9 +117,11 @@ export function notStoredBy({ storeResponses, storePayloads }: StorageSettings):
 
 /**
  * Returns the message with only those targets to which attempts are made: the others were disabled when it was accepted, so
- * nothing is published for them.
+ * nothing is published or recorded for them.
  */
-export function forAttempts(message: Message): Message {
+export function forAttempts<Accepted extends Pick<Message, 'targets' | 'disabledTargets'>>(
+  message: Accepted,
+): Accepted {
   const { targets, disabledTargets } = message;
   if (disabledTargets.size === 0) return message;
   return { ...message, targets: targets.filter((target) => !disabledTargets.has(target)) };
@@ -135,6 +142,27 @@ export interface Lifetime {
 }
 
 const UNLIMITED: Lifetime = {};
+
+/** The place of a delivery in the order of its key. */
+export interface InOrder {
+  /** Absent unless a webhook of its message had `ordering` when that was accepted. */
+  orderingKey?: string;
+  /** Absent while the delivery is in the memory of its dispatcher only (delivery/sequence.ts). */
+  position?: number;
+}
+
+const UNORDERED: InOrder = {};
+
+/** Returns the place without the other fields of `source`: every record of the delivery carries it. */
+export function orderOf({ orderingKey, position }: InOrder): InOrder {
+  if (orderingKey === undefined) return UNORDERED;
+  return position === undefined ? { orderingKey } : { orderingKey, position };
+}
+
+/** Returns the key that the records of a message carry. */
+export function orderOfMessage(message: Pick<Message, 'isOrdered' | 'orderingKey'>): InOrder {
+  return message.isOrdered ? orderOf(message) : UNORDERED;
+}
 
 /** Returns the lifetime without the other fields of `source`: every record and delivery of the message carries it. */
 export function lifetimeOf(source: Lifetime): Lifetime {

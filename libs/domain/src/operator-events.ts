@@ -11,6 +11,7 @@ const OPERATOR_EVENT_TYPES = [
   'endpoint.failing',
   'endpoint.to_be_disabled',
   'endpoint.disabled',
+  'endpoint.key_blocked',
   'quota.near',
 ] as const;
 
@@ -91,6 +92,7 @@ const TITLES: Record<OperatorEventType, string> = {
   'endpoint.failing': 'Nothing succeeded at an endpoint for a day',
   'endpoint.to_be_disabled': 'A webhook will be disabled',
   'endpoint.disabled': 'A webhook was disabled',
+  'endpoint.key_blocked': 'An exhausted delivery blocks its ordering key',
   'quota.near': 'A company is near a quota',
 };
 

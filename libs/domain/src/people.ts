@@ -35,6 +35,9 @@ export interface GroupRole {
   role: Role;
 }
 
+/** Returns the text of the admin command and of the audit log, such as `helpdesk=support`. */
+export const groupRoleText = ({ group, role }: GroupRole): string => `${group}=${role}`;
+
 /** Returns the highest role of these groups; null for none. */
 export function roleByGroup(groups: readonly string[], mapping: readonly GroupRole[]): Role | null {
   const own = new Set(groups);

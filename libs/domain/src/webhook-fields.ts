@@ -28,6 +28,7 @@ import {
   numberOrNull,
   optionalFields,
   removableFields,
+  signatureHeaders,
   text,
   textOf,
   uid,
@@ -178,23 +179,7 @@ const WEBHOOK_FIELDS = {
   /** The families of headers that carry id, timestamp and signature. */
   signatureHeaders: {
     contract: 'C6.19',
-    value: z
-      .array(
-        z.enum(['webhook', 'svix'], 'must be webhook or svix'),
-        'must be a list of webhook and svix',
-      )
-      .refine(
-        (names) => names.includes('webhook') && new Set(names).size === names.length,
-        'must have webhook, and no name twice',
-      )
-      .meta({
-        minItems: 1,
-        uniqueItems: true,
-        contains: { const: 'webhook' },
-        description:
-          'The headers with id, timestamp and signature: `webhook-*`, and with `svix` also `svix-*` with the same values, for receivers that use a library of Svix',
-        example: ['webhook'],
-      }),
+    value: signatureHeaders,
     given: 'always',
     initially: () => ['webhook'],
     shown: 'everywhere',
@@ -356,6 +341,18 @@ const WEBHOOK_FIELDS = {
     }),
     given: 'always',
     initially: () => false,
+    shown: 'everywhere',
+    audit: 'shown',
+  },
+  /** Whether deliveries of messages with the same ordering key wait for each other. */
+  ordering: {
+    contract: 'C29.2',
+    value: z.enum(['none', 'block', 'skip'], 'must be none, block or skip').meta({
+      description:
+        'Whether a delivery waits until the earlier ones with its `orderingKey` have ended: `none` for no order, `block` waits for an exhausted delivery until it is skipped or sent again, `skip` goes on behind it',
+    }),
+    given: 'always',
+    initially: () => 'none',
     shown: 'everywhere',
     audit: 'shown',
   },

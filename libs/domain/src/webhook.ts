@@ -39,6 +39,11 @@ export function selectorsOf(eventType: string): string[] {
   return [eventType, ...beginnings];
 }
 
+/** Whether deliveries to the webhook may have to wait for earlier ones (docs/contract.md C29). */
+export function isOrdered({ disabled, ordering }: Pick<Webhook, 'disabled' | 'ordering'>): boolean {
+  return ordering !== 'none' && !disabled;
+}
+
 /** The characters of all texts in a value, for caches with a budget: the credentials of `oauth2` may have 7,000. */
 export function charsOf(value: unknown): number {
   if (typeof value === 'string') return value.length;

@@ -1,4 +1,10 @@
-import { type GroupRole, MAX_GROUP_CHARS, ROLES, type Role } from '@posthorn/domain/people.ts';
+import {
+  type GroupRole,
+  groupRoleText,
+  MAX_GROUP_CHARS,
+  ROLES,
+  type Role,
+} from '@posthorn/domain/people.ts';
 import type { CompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import { createPeopleStore, type PeopleStore } from '@posthorn/platform/mongo/companies/people.ts';
@@ -45,9 +51,9 @@ export async function setGroups(
   if (!(await companies.hasCompany(companyId))) {
     throw new Error(`There is no company ${companyId}.`);
   }
-  const textsOf = (list: readonly GroupRole[]) => list.map(({ group, role }) => `${group}=${role}`);
   if (groups === undefined) {
-    return { companyId, groups: textsOf(await people.readMapping(companyId)) };
+    const mapping = await people.readMapping(companyId);
+    return { companyId, groups: mapping.map(groupRoleText) };
   }
   const action = 'people_settings.updated' as const;
   const target = { kind: 'company' as const, id: companyId };
@@ -60,7 +66,7 @@ export async function setGroups(
       );
     }
   });
-  return { companyId, groups: textsOf(groups) };
+  return { companyId, groups: groups.map(groupRoleText) };
 }
 
 interface GroupsOptions extends OutputOptions {

@@ -37,14 +37,15 @@ import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
 import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
-import type { ConsumeOptions, IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { Held, RecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { HeldLease, OutcomeQueue } from './attempt-leases.ts';
 import { type Defer, type MoveToSlowLane, reservedAtOf } from './defer.ts';
 import type { Cancellations } from './cancellations.ts';
 import type { Admission, AttemptReport, Candidate, Slot, QueueKind } from './isolation/gate.ts';
 import type { Queues } from './isolation/queues.ts';
-import type { DoubleSendGuard, Remaining } from './prevent-double-send.ts';
+import type { DoubleSendGuard, EnterRecord, Remaining } from './prevent-double-send.ts';
+import type { Place, Sequences } from './sequences.ts';
 import type { AccessTokens } from './sending/access-tokens.ts';
 import type { SendWebhook } from './sending/send-webhook.ts';
 import type { ErasePayloads, Settle, SettledAttempt } from './settle.ts';
@@ -62,6 +63,7 @@ export interface AttemptDeps extends TargetDeps {
   slowLaneTopic: string;
   memory: Pick<RecordMemory, 'hold'>;
   doubleSends: DoubleSendGuard;
+  sequences: Pick<Sequences, 'enter' | 'wake'>;
   disableWebhook: DisableByEndpoint;
   /** Whether the company is removed, or is being removed. */
   isCompanyRemoved: (companyId: string) => Promise<boolean>;
@@ -88,6 +90,8 @@ interface AttemptUnderWay {
   due: DueAttempt;
   held: Held;
   isOurs: IsOurs;
+  /** Its place behind earlier deliveries; null without an ordering key. */
+  place: Place | null;
 }
 
 /** Every end of a due attempt. */
@@ -110,23 +114,43 @@ type Disposition =
 const START_OVER = { kind: 'start_over' } as const;
 
 /**
- * Attempt: one record becomes one request to the endpoint, or another disposition applies.
- * Resolves when that is stored and published; then the offset of the record may be committed.
+ * Attempt: one record becomes one request to the endpoint, or another disposition applies. The record gets its place among
+ * those with its ordering key at once. The function that is returned resolves when everything is stored and published; then
+ * the offset of the record may be committed.
  */
-export function createAttemptDelivery(deps: AttemptDeps): ConsumeOptions['handle'] {
-  return async (record, isOurs) => {
+export function createAttemptDelivery(deps: AttemptDeps): EnterRecord {
+  return (record, isOurs) => {
     const due = readRecord(() => decode(deps, record));
     if (due instanceof UnreadableRecordError) {
-      await deps.deadLetters.put(record, 'unreadable_record', due.message);
-      return;
+      return () => deps.deadLetters.put(record, 'unreadable_record', due.message);
     }
-    const held = deps.memory.hold(record.value.length);
-    try {
-      await attempt(deps, { record, due, held, isOurs });
-    } finally {
-      held.release();
-    }
+    const place = deps.sequences.enter({ record, due, isOurs });
+    return async () => {
+      const held = deps.memory.hold(record.value.length);
+      try {
+        await attemptInPlace(deps, { record, due, held, isOurs, place });
+      } finally {
+        held.release();
+      }
+    };
   };
+}
+
+/** Waits for what is in front of the attempt. When it has ended, the next one is in memory, published, or missing. */
+async function attemptInPlace(deps: AttemptDeps, underWay: AttemptUnderWay): Promise<void> {
+  const { place } = underWay;
+  if (!place) return attempt(deps, underWay);
+  const dropOwn = (): void => {
+    dropPayload(underWay);
+  };
+  try {
+    if ((await place.turn(dropOwn)) === 'done') return;
+    await attempt(deps, underWay);
+    await place.end();
+  } catch (error) {
+    place.fail();
+    throw error;
+  }
 }
 
 function decode({ messageCreatedTopic }: AttemptDeps, { topic, value }: LogRecord): DueAttempt {
@@ -134,7 +158,7 @@ function decode({ messageCreatedTopic }: AttemptDeps, { topic, value }: LogRecor
 }
 
 async function attempt(deps: AttemptDeps, underWay: AttemptUnderWay): Promise<void> {
-  const { record, due, isOurs } = underWay;
+  const { record, due, isOurs, place } = underWay;
   for (;;) {
     const { remaining, lease } = await deps.doubleSends.claim(record, due, isOurs);
     try {
@@ -142,11 +166,43 @@ async function attempt(deps: AttemptDeps, underWay: AttemptUnderWay): Promise<vo
         remaining.kind === 'send' ? await sendOrDispose(deps, underWay, lease) : remaining;
       if (disposition.kind === 'start_over') continue;
       if (disposition.kind === 'attempted') lease.markMade(outcomeQueueOf(due));
+      if (place) await moveOn(place, disposition);
       await apply(deps, underWay, disposition);
+      if (due.trigger === 'resend' && isSuccess(disposition)) await deps.sequences.wake(due);
       return;
     } finally {
       lease.release();
     }
+  }
+}
+
+function isSuccess(disposition: Disposition): boolean {
+  return disposition.kind === 'attempted' && disposition.attempt.outcome === 'success';
+}
+
+/** The next one begins at once after a success. Otherwise the sequence is stored before the delivery. */
+async function moveOn(place: Place, disposition: Disposition): Promise<void> {
+  if (isSuccess(disposition)) place.succeeded();
+  else if (mayStayPending(disposition)) await place.leave();
+}
+
+/** Whether the delivery may have further attempts after this one. */
+function mayStayPending(disposition: Disposition): boolean {
+  switch (disposition.kind) {
+    case 'attempted':
+      return disposition.cancelReason === null;
+    case 'publish_failure':
+    case 'wait':
+    case 'too_early':
+    case 'abort':
+    case 'slow_lane':
+    case 'defer':
+      return true;
+    case 'drop':
+    case 'cancel':
+    case 'message_missing':
+    case 'company_mismatch':
+      return false;
   }
 }
 

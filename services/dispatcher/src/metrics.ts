@@ -22,6 +22,16 @@ export interface DispatcherMetrics {
   /** Attempts that are made at once or wait in memory are not counted. */
   countDeferral: (because: DeferralReason) => void;
   countSlowLane: () => void;
+  sequences: SequenceMetrics;
+}
+
+/** Where a delivery waits for earlier ones with its ordering key. */
+const FOLLOWERS = ['memory', 'stored'] as const;
+
+export interface SequenceMetrics {
+  onFollower: (where: (typeof FOLLOWERS)[number]) => void;
+  /** The next delivery of a key has begun so long after the success of the one in front, in milliseconds. */
+  onStep: (ms: number) => void;
 }
 
 export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
@@ -46,6 +56,26 @@ export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
       held.inc();
     },
     ...createGateMetrics(registry),
+    sequences: createSequenceMetrics(registry),
+  };
+}
+
+function createSequenceMetrics(registry: Registry): SequenceMetrics {
+  const onFollower = counterOf(registry, 'where', FOLLOWERS, {
+    name: 'posthorn_sequence_followers_total',
+    help: 'Deliveries that began to wait for earlier ones with their ordering key: in memory, or stored.',
+  });
+  const step = new Histogram({
+    name: 'posthorn_sequence_step_seconds',
+    help: 'Time from the success of a delivery to the beginning of the next one with its ordering key, which waited in memory.',
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 15, 60],
+    registers: [registry],
+  });
+  return {
+    onFollower,
+    onStep(ms) {
+      step.observe(ms / 1_000);
+    },
   };
 }
 

@@ -192,6 +192,9 @@ function remainingOf(due: DueAttempt, recorded: RecordedDelivery | undefined): R
 
 type Assignment = Readonly<Record<string, readonly number[]>>;
 
+/** Gives a record its place at once, and returns the function that handles it. */
+export type EnterRecord = (record: LogRecord, isOurs: IsOurs) => () => Promise<void>;
+
 interface TakeOverDeps {
   /** Reads the circuits and pauses that former owners have shared; the partitions are all that this process has now. */
   takeOverEndpoints: (partitions: ReadonlySet<number>) => Promise<void>;
@@ -199,7 +202,7 @@ interface TakeOverDeps {
   handOverAttempts: () => void;
   /** Waits until former owners have announced the attempts that they still work on. */
   takeOverAttempts: () => Promise<void>;
-  attempt: ConsumeOptions['handle'];
+  enter: EnterRecord;
   messageCreatedTopic: string;
   /** Learns how far the fresh records are begun. */
   reading: Pick<ReadingReporter, 'note' | 'forget'>;
@@ -228,8 +231,10 @@ export function createTakeOver(deps: TakeOverDeps): TakeOver {
     },
     async handle(record, isOurs) {
       if (record.topic === messageCreatedTopic) reading.note(record);
+      // Before the first wait, while records still come in their order.
+      const attempt = deps.enter(record, isOurs);
       await takenOver;
-      await deps.attempt(record, isOurs);
+      await attempt();
     },
   };
 }

@@ -64,9 +64,11 @@ import {
   createDoubleSendGuard,
   createTakeOver,
   type DoubleSendGuard,
+  type EnterRecord,
   type TakeOver,
 } from './prevent-double-send.ts';
 import { createSender } from './sending/sender.ts';
+import { Sequences } from './sequences.ts';
 import {
   type AnnounceAttempt,
   createErasePayloads,
@@ -75,11 +77,13 @@ import {
   createSettleDelivery,
   createSettleResend,
 } from './settle.ts';
+import { openStoredSequences } from './stored-sequences.ts';
 import { createTraceAttempts } from './trace-attempts.ts';
 import {
   changedSourceOf,
   createSigningKeyLoader,
   createWebhookLoader,
+  orderingOf,
   SIGNER_CACHE_BYTES,
   type WebhookLoader,
 } from './webhooks.ts';
@@ -116,21 +120,14 @@ export async function startDispatcher(given: Context): Promise<void> {
   const cancellations = await startCancellations(base);
   const leases = startLeases(base);
   const traces = spans && createTraceAttempts(spans, systemClockMs);
+  const parts = { isolation, webhooks, leases, companies, erased, cancellations, traces };
   const takeOver = createTakeOver({
     takeOverEndpoints: isolation.takeOver,
     handOverAttempts: () => {
       leases.announceAll();
     },
     takeOverAttempts: () => wait(ANNOUNCED_WITHIN_MS),
-    attempt: createAttempt(base, {
-      isolation,
-      webhooks,
-      leases,
-      companies,
-      erased,
-      cancellations,
-      traces,
-    }),
+    enter: createAttempt(base, parts),
     messageCreatedTopic: base.kafka.topics.messageCreated,
     reading: startReportingReading(base),
   });
@@ -283,7 +280,7 @@ interface AttemptParts {
   traces: ReturnType<typeof createTraceAttempts> | null;
 }
 
-function createAttempt(base: Base, parts: AttemptParts): ConsumeOptions['handle'] {
+function createAttempt(base: Base, parts: AttemptParts): EnterRecord {
   const { config, lifecycle, registry, records, keepTrying, metrics, budgets } = base;
   const { isolation, webhooks, leases, companies, erased, traces } = parts;
   const { topics } = base.kafka;
@@ -298,6 +295,7 @@ function createAttempt(base: Base, parts: AttemptParts): ConsumeOptions['handle'
     slowLaneTopic: topics.slowLane,
     memory: isolation.memory,
     doubleSends: createGuard(base, leases),
+    sequences: openSequences(base, parts),
     loadWebhook: webhooks.load,
     disableWebhook: webhooks.disable,
     isCompanySuspended: companies.isSuspended,
@@ -330,6 +328,24 @@ function createAttempt(base: Base, parts: AttemptParts): ConsumeOptions['handle'
     deadLetters: base.deadLetters,
     time: base.time,
     nowMs,
+  });
+}
+
+/** Half of the memory of records may have followers; what comes next to that waits as a document. */
+const FOLLOWERS_SHARE = 0.5;
+
+function openSequences(base: Base, { webhooks, isolation }: AttemptParts): Sequences {
+  const { topics } = base.kafka;
+  const { nowMs } = base.time;
+  return new Sequences({
+    store: openStoredSequences({ ...base, retryDueTopic: topics.retryDue, nowMs }),
+    messageCreatedTopic: topics.messageCreated,
+    orderingOf: async (id) => orderingOf(await webhooks.load(id)),
+    hasMemory: () => isolation.memory.usedShare() < FOLLOWERS_SHARE,
+    later: (ms, run) => void setTimeout(run, ms),
+    metrics: base.metrics.sequences,
+    nowMs,
+    monotonicMs: monotonicClockMs,
   });
 }
 

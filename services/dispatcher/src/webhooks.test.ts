@@ -135,10 +135,11 @@ describe('load webhook', () => {
 
     it('returns such a webhook as one that cannot be opened while those keys cannot', async () => {
       const loader = loaderOf([asymmetric]);
-      const { id, companyId, appId, cancelBeforeMs, eventTypes, maxAttempts, held } = asymmetric;
+      const { id, companyId, appId, cancelBeforeMs, eventTypes, maxAttempts, held, ordering } =
+        asymmetric;
       const { filter, projectId } = asymmetric;
-      const owner = { companyId, projectId, appId };
-      const state = { id, ...owner, cancelBeforeMs, eventTypes, filter, maxAttempts, held };
+      const listed = { id, companyId, projectId, appId, cancelBeforeMs, eventTypes, filter };
+      const state = { ...listed, maxAttempts, held, ordering };
       const stops = { disabled: asymmetric.disabled, appHeld: null };
       const expected = { kind: 'unopened', ...state, ...stops, problem };
       expect(await loader.load(id)).toEqual(expected);

@@ -250,8 +250,8 @@ async function withSigner(
     return { kind: 'opened', webhook, origin, path, tls, appHeld, signer: found.signer };
   }
   const { id, companyId, projectId, appId, disabled, cancelBeforeMs, maxAttempts, held } = webhook;
-  const { eventTypes, filter } = webhook;
-  const stops = { disabled, cancelBeforeMs, maxAttempts, held, appHeld };
+  const { eventTypes, filter, ordering } = webhook;
+  const stops = { disabled, cancelBeforeMs, maxAttempts, held, ordering, appHeld };
   const listed = { id, companyId, projectId, appId, eventTypes, filter };
   return { kind: 'unopened', ...listed, ...stops, problem: found.problem };
 }
@@ -373,6 +373,13 @@ function companyOf(found: FoundWebhook): string {
   return found.kind === 'opened' ? found.webhook.companyId : found.companyId;
 }
 
-function stateOf(found: FoundWebhook | null): (WebhookStops & Pick<Webhook, 'held'>) | null {
+/** Null when the webhook was deleted. */
+export function orderingOf(found: FoundWebhook | null): Webhook['ordering'] | null {
+  return stateOf(found)?.ordering ?? null;
+}
+
+function stateOf(
+  found: FoundWebhook | null,
+): (WebhookStops & Pick<Webhook, 'held' | 'ordering'>) | null {
   return found?.kind === 'opened' ? found.webhook : found;
 }

@@ -13,6 +13,8 @@ export interface Problem {
 /** Why the response is 503. It is logged, and not part of the response. */
 export type UnavailableReason =
   | 'mongodb_unavailable'
+  /** Kafka does not have the records of a message whose deliveries are in order. */
+  | 'kafka_unavailable'
   /** The clock of this process or the clock of MongoDB is wrong. */
   | 'clock_wrong'
   /** Only for what Redis alone knows. */

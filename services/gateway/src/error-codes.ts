@@ -18,7 +18,7 @@ export const DASHBOARD_CODES = {
   no_role: {
     status: 403,
     when: 'a person who signs in has no role in the company, or in any',
-    message: 'None of your groups has a role here. Ask an administrator of your company.',
+    message: 'None of your groups has a role here. Ask an admin of your company.',
   },
   groups_unknown: {
     status: 403,
@@ -29,7 +29,7 @@ export const DASHBOARD_CODES = {
   person_disabled: {
     status: 403,
     when: 'the person who signs in is disabled in the company',
-    message: 'An administrator has disabled your access.',
+    message: 'An admin has disabled your access.',
   },
   sign_in_expired: {
     status: 400,
@@ -39,7 +39,7 @@ export const DASHBOARD_CODES = {
   sign_in_refused: {
     status: 400,
     when: 'the issuer has refused a sign-in, or the person has',
-    message: 'The sign-in was refused at your login. Sign in again, or ask an administrator.',
+    message: 'The sign-in was refused at your login. Sign in again, or ask an admin.',
   },
   sign_in_invalid: {
     status: 400,
@@ -216,6 +216,11 @@ const SOMEWHERE = {
     status: 409,
     when: 'the delivery has ended, so that nothing of it can be cancelled',
     message: 'The delivery has ended.',
+  },
+  not_blocked: {
+    status: 409,
+    when: 'the delivery is not the exhausted one at which its ordering key is blocked',
+    message: 'The delivery is not an exhausted one that others wait for.',
   },
   quota_exceeded: {
     status: 409,

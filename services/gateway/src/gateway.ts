@@ -13,6 +13,8 @@ import type { MessageChecks } from '@posthorn/platform/mongo/messages/message-ch
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { RequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import type { SequenceQueries } from '@posthorn/platform/mongo/messages/sequence-queries.ts';
+import type { SequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import type { SelectedDeliveries } from '@posthorn/platform/mongo/messages/selected-deliveries.ts';
 import type { StatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -22,6 +24,7 @@ import type { HoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { EventTypes } from './catalogue/event-types.ts';
+import type { ImportEventTypes } from './catalogue/import-event-types.ts';
 import type { AcceptMessages } from './accept/accept-message.ts';
 import type { AcceptOne, KeyedAccept } from './accept/idempotency.ts';
 import type { ConcurrencyBounds } from './history/health.ts';
@@ -73,6 +76,7 @@ export interface Gateway {
   messages: MessageQueries;
   portalSettings: PortalSettingsStore;
   resends: ResendStore;
+  sequences: SequenceQueries & Pick<SequenceStore, 'makeDue'>;
   stats: StatsQueries;
   webhooks: WebhookStore;
   selected: SelectedDeliveries;
@@ -90,6 +94,7 @@ export interface Gateway {
   projects: Projects;
   apps: Apps;
   eventTypes: EventTypes;
+  importEventTypes: ImportEventTypes;
   apiKeys: ApiKeys;
   personSessions: PersonSessions;
   companyKeys: CompanyKeys;

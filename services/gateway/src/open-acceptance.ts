@@ -12,7 +12,6 @@ import { UNIQUE_INDEXES } from '@posthorn/platform/mongo/create-indexes.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { type ClockWatch, openClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
 import { awaitUniqueIndexes } from '@posthorn/platform/mongo/indexes.ts';
-import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { openMessageStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
@@ -256,7 +255,6 @@ export async function openAccept(
   const untraced = createAcceptMessages({
     targets,
     checks: payloadChecks,
-    deliveries: createDeliveryStore(db),
     outbox,
     counts: openMessageStats(context, { db, budgets, budgetBytes: shareOf('stats') }),
     publisherId: outbox.publisherId,
@@ -272,6 +270,6 @@ export async function openAccept(
   const accept = spans ? traceAccept(untraced.accept, spans, nowMs) : untraced.accept;
   budgets.add('accept_queue', acceptQueueBytes, untraced.usedBytes);
   lifecycle.onStop('accept', untraced.idle);
-  const keyed = createKeyedAccept({ accept, messages, webhooks, responses, registry });
+  const keyed = createKeyedAccept({ accept, messages, webhooks, responses, outbox, registry });
   return { hasRoomToAccept: untraced.hasRoom, ...keyed };
 }

@@ -29,6 +29,8 @@ import { createReplayStore } from '@posthorn/platform/mongo/messages/replays.ts'
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
+import { createSequenceQueries } from '@posthorn/platform/mongo/messages/sequence-queries.ts';
+import { createSequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import {
@@ -47,6 +49,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createApp } from './app.ts';
 import { type GatewayConfig, signInConfigOf } from './config.ts';
 import { createEventTypes } from './catalogue/event-types.ts';
+import { createImportEventTypes } from './catalogue/import-event-types.ts';
 import { createDashboard } from './dashboard/dashboard.ts';
 import { LiveStreams } from './dashboard/live.ts';
 import { createIdentification } from './keys/identify.ts';
@@ -278,6 +281,7 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
     startCancellation: openCancellations(basis, wake, parts),
     ...holds,
     ...accept,
+    importEventTypes: createImportEventTypes(parts),
     policy: egressPolicyOf(config),
     maxHeaderBytes: FIXED_QUOTAS.headerBytes,
     sourceIps: config.SOURCE_IPS ?? [],
@@ -306,6 +310,7 @@ function openStores({ context: { config }, requestDb: db, redis, vault, nowMs }:
     companies: createCompanyStore(db),
     deliveries: createDeliveryQueries(db),
     deliveryStore: createDeliveryStore(db),
+    sequences: { ...createSequenceQueries(db), makeDue: createSequenceStore(db).makeDue },
     erasures: createRequestedErasures(db),
     links: createLinkStore(db),
     invitations: createInvitationStore(db),

@@ -11,6 +11,7 @@ import { topicNames } from '@posthorn/domain/records/topics.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { OperatorIncident } from '@posthorn/domain/operator-events.ts';
 import type { DisableWebhook } from './disable-webhook.ts';
+import { sequenceIdOf } from '@posthorn/domain/delivery/sequence.ts';
 import type { Exhaustion } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { Registry } from 'prom-client';
 import { collectLogLines, type LogLines } from '../../../test/support/sources/log-lines.ts';
@@ -24,6 +25,8 @@ const DEFAULT = retryScheduleSchema.parse(DEFAULT_RETRY_DELAYS);
 let published: OutgoingRecord[] = [];
 let deadLetters: [LogRecord, string, string][] = [];
 let exhaustions: Exhaustion[] = [];
+/** The sequences that are due. */
+let due: string[] = [];
 let disablings: Parameters<DisableWebhook>[] = [];
 let incidents: OperatorIncident[] = [];
 /** Whether the webhook is as it was for the attempt. */
@@ -35,7 +38,7 @@ let metrics: RetryMetrics;
 let log: LogLines;
 
 beforeEach(() => {
-  [published, deadLetters, exhaustions] = [[], [], []];
+  [published, deadLetters, exhaustions, due] = [[], [], [], []];
   [disablings, incidents, isUnchanged] = [[], [], true];
   isStillPending = true;
   status = 'exhausted';
@@ -60,6 +63,7 @@ function parkWith(schedule: readonly number[] = DEFAULT) {
       close: unused,
       isConnected: () => true,
     },
+    sequences: { makeDue: (ids) => Promise.resolve(void due.push(...ids)) },
     deliveries: {
       exhaust: (exhaustion) => {
         exhaustions.push(exhaustion);
@@ -214,6 +218,14 @@ describe('the failure of the last attempt', () => {
     ]);
     expect(deadLetters[0]?.[2]).toBe('attempt 7 ended timeout with status none');
   });
+});
+
+test('the last failure of a delivery with an ordering key makes its sequence due, also when it was delivered meanwhile', async () => {
+  await parkWith([])(failure(1, { orderingKey: 'order-1' }));
+  [isStillPending, status] = [false, 'delivered'];
+  await parkWith([])(failure(1, { orderingKey: 'order-2' }));
+  await parkWith([])(failure(1));
+  expect(due).toEqual([sequenceIdOf('wh_1', 'order-1'), sequenceIdOf('wh_1', 'order-2')]);
 });
 
 test('the last failure of a delivery that a resend has delivered makes no dead letter', async () => {

@@ -1,4 +1,5 @@
 import { exhaustReasonOf } from '@posthorn/domain/delivery/ending.ts';
+import { sequenceIdOf } from '@posthorn/domain/delivery/sequence.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { readRecord, UnreadableRecordError } from '@posthorn/domain/records/record-value.ts';
 import {
@@ -22,6 +23,7 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { DisableWebhook } from './disable-webhook.ts';
 import type { ReportIncident } from '@posthorn/platform/records/operator-incidents.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import type { SequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import type { RetryMetrics } from './metrics.ts';
 
 interface ParkDeps {
@@ -30,6 +32,7 @@ interface ParkDeps {
   parkedByDelayMs: ReadonlyMap<number, string>;
   records: RecordLog;
   deliveries: Pick<DeliveryStore, 'exhaust' | 'statesOf'>;
+  sequences: Pick<SequenceStore, 'makeDue'>;
   deadLetters: DeadLetters;
   disableWebhook: DisableWebhook;
   /** Reports disabled webhooks to the operator. */
@@ -55,6 +58,7 @@ export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promis
     const next = nextAttemptAfter(failed, deps.schedule);
     if (!next) {
       await exhaust(deps, record, failed);
+      await goOnBehind(deps, failed);
       return;
     }
     const topic = required(deps.parkedByDelayMs, next.delayMs, 'delay topic of the schedule');
@@ -122,6 +126,16 @@ async function exhaust(deps: ParkDeps, record: LogRecord, failed: DeliveryFailed
     },
     'delivery exhausted',
   );
+}
+
+/** A delivery with an ordering key has ended here, or has been delivered by another attempt meanwhile. */
+async function goOnBehind(
+  { sequences, keepTrying, nowMs }: ParkDeps,
+  { webhookId, orderingKey }: DeliveryFailed,
+): Promise<void> {
+  if (orderingKey === undefined) return;
+  const id = sequenceIdOf(webhookId, orderingKey);
+  await keepTrying('make a sequence due', () => sequences.makeDue([id], nowMs()));
 }
 
 /** The delivery may have been exhausted before, by a process that crashed before it wrote the dead letter. */

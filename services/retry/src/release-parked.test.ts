@@ -48,6 +48,7 @@ describe('release parked', () => {
       cancelBeforeMs: null,
       hasRateLimit: false,
       deferredAtMs: null,
+      ordering: 'none' as const,
     });
     nowMs = () => DUE_MS;
     earlierMs = () => nowMs();
@@ -203,6 +204,7 @@ describe('release parked', () => {
         cancelBeforeMs: null,
         hasRateLimit: false,
         deferredAtMs: null,
+        ordering: 'none' as const,
       });
       await release(parked('msg_2', 2));
       expect([published.flat(), cancelled]).toEqual([

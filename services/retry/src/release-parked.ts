@@ -136,12 +136,19 @@ async function releaseBatch(
     // After a crash one failure may be parked twice.
     if (!decision || decision.kind === 'drop' || seen.has(due.attemptId)) continue;
     seen.add(due.attemptId);
-    if (decision.kind === 'release') released.push(parked);
-    else cancelled.push({ due, reason: decision.reason });
+    if (decision.kind === 'release') {
+      if (decision.isLookedUp) lookUp(parked, deps.nowMs());
+      released.push(parked);
+    } else cancelled.push({ due, reason: decision.reason });
   }
   if (cancelled.length > 0) await cancel(deps, cancelled);
   markBacklogs(released);
   return publishDue(deps, released);
+}
+
+/** Makes the dispatcher look up what is recorded before the attempt. */
+function lookUp({ record }: Parked, atMs: number): void {
+  record.headers = { ...record.headers, [TURN_AT_HEADER]: String(atMs) };
 }
 
 async function decideAll(

@@ -19,6 +19,7 @@ import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-pa
 import { createRequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
 import { createMessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createSequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import { createWaitingDeliveries } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { createCountJournal } from '@posthorn/platform/mongo/messages/count-journal.ts';
@@ -41,6 +42,7 @@ import type { RetryConfig } from './config.ts';
 import { createAddUpCounts } from './add-up-counts.ts';
 import { createDayMetrics, createKeepDays } from './keep-days.ts';
 import { createRetryMetrics, showParked, showUnpublished } from './metrics.ts';
+import { createLookAtSequences, createSequenceLookMetrics } from './look-at-sequences.ts';
 import { createOperatorRequest, createSendOperatorEvent } from './operator-events.ts';
 import { createParkFailure } from './park-failure.ts';
 import { createReleaseParked, readyAtMs } from './release-parked.ts';
@@ -133,6 +135,7 @@ function openParts(
     metrics: createRetryMetrics(registry, config.RETRY_DELAYS, time.nowMs),
     deliveries: createDeliveryStore(db),
     waiting: createWaitingDeliveries(db),
+    sequences: createSequenceStore(db),
     disableWebhook: openDisableWebhook(context, db, time.nowMs),
     webhooks: createWebhookStates(db),
     redis: openRedis(context),
@@ -301,9 +304,15 @@ function waitingLoops(retry: Retry): [string, Loop][] {
     retryDueTopic: topics.retryDue,
     metrics: createTimedMetrics(registry),
   });
+  const looks = createLookAtSequences({
+    ...retry,
+    retryDueTopic: topics.retryDue,
+    metrics: createSequenceLookMetrics(registry),
+  });
   return [
     ['sweep of waiting deliveries', sweep],
     ['release at the time of messages', timed],
+    ['looks at ordering keys', looks],
     ['end of expired deliveries on hold', createEndExpired({ ...retry, ...databaseTime, holds })],
   ];
 }

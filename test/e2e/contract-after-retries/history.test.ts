@@ -71,6 +71,7 @@ describe('The list of messages', () => {
         payload: '{"n":1}',
         tags: [],
         externalId: null,
+        orderingKey: null,
         deliverAt: null,
         expiresAt: null,
         retentionDays: null,
@@ -421,6 +422,16 @@ describe('The overview', () => {
         { kind: 'api_key', id: keyId },
       ];
       for (const found of expected) expect(dataOf(await find(company, found.id))).toEqual(found);
+    });
+
+    it('returns a cancellation, to its own app alone', async () => {
+      const cancel = (appId: string) => company.post('/api/v1/deliveries/cancel', { appId });
+      const [own, other] = [await cancel(ours.appId), await cancel(theirs.appId)];
+      const { id } = dataOf<{ id: string }>(own, 202);
+      const found = { kind: 'cancellation', id, appId: ours.appId };
+      expect(dataOf(await find(limited, id))).toEqual(found);
+      const { id: othersId } = dataOf<{ id: string }>(other, 202);
+      expectFailure(await find(limited, othersId), 404, 'not_found');
     });
 
     it('finds nothing of others, and nothing that does not exist', async () => {

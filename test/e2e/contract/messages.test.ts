@@ -42,6 +42,7 @@ describe('Messages', () => {
         ]),
         tags: [],
         externalId: null,
+        orderingKey: null,
         deliverAt: null,
         expiresAt: null,
         retentionDays: null,

@@ -309,6 +309,12 @@ describe('All deliveries that match the filters', () => {
     await dialog.getByRole('button', { name: 'Resend all that match' }).click();
     await page.getByText(/^The resend is/).waitFor();
     await eventually('all are sent', async () => (await count('status=delivered')) === 3);
+
+    await page.goto(`${baseUrl}/dashboard/resends?${of}`);
+    const cancellations = page.getByRole('table', { name: 'Cancellations' });
+    await cancellations.getByRole('row').nth(1).getByText('3', { exact: true }).waitFor();
+    await takePicture(page, 'resends-and-cancellations');
+    expect(await findBarriers(page)).toEqual([]);
   });
 });
 

@@ -66,8 +66,15 @@ async function fillApp(): Promise<Filled> {
   for (const path of [`projects/${projectId}`, `apps/${appId}`, `webhooks/${webhookId}`]) {
     dataOf(await api.put(`/api/v1/${path}`, longest, { companyid: posthorn.companyId }));
   }
+  const type = { name: 'order.paid', group: 'Orders', example: { order: 17 } };
+  const described = { ...type, description: 'An order was paid.', schema: { type: 'object' } };
+  dataOf(await api.post(`/api/v1/projects/${projectId}/event-types`, described), 201);
   const own = { tags: ['order-17', 't'.repeat(128)], externalId: 'e'.repeat(256) };
-  const { messageId } = await api.send({ webhookId, ...own }, { order: 17, text: 'ä'.repeat(400) });
+  const orderingKey = 'o'.repeat(256);
+  const { messageId } = await api.send(
+    { webhookId, ...own, orderingKey },
+    { order: 17, text: 'ä'.repeat(400) },
+  );
   endpoint.answerWith(503);
   const url = `${endpoint.url}/${'a-long-path/'.repeat(20)}`;
   const fields = { appId, url, eventTypes: ['order.paid'] };
@@ -97,6 +104,8 @@ describe('Every page of the dashboard', () => {
       projects: 'projects',
       project: `projects/${projectId}`,
       app: `apps/${appId}`,
+      'event-types': `event-types?projectId=${projectId}`,
+      'event-type': `event-types?projectId=${projectId}&name=order.paid`,
       webhooks: 'webhooks',
       'new-webhook': `webhooks/new?appId=${appId}`,
       webhook: `webhooks/${webhookId}`,
@@ -134,7 +143,8 @@ describe('Every page of the dashboard', () => {
   it('is in one of three groups', async () => {
     const watch = ['Overview', 'Messages', 'Undelivered', 'Failures', 'Circuits', 'Resends'];
     expect(await pagesOf('Watch')).toEqual(watch);
-    expect(await pagesOf('Configure')).toEqual(['Webhooks', 'Projects and apps', 'First steps']);
+    const configure = ['Webhooks', 'Event types', 'Projects and apps', 'First steps'];
+    expect(await pagesOf('Configure')).toEqual(configure);
     expect(await pagesOf('Account')).toEqual(['API keys', 'Audit log']);
   });
 
@@ -185,6 +195,8 @@ describe('Every page of the portal', () => {
     const { webhookId, messageId, failingId } = filled;
     ({ appId } = filled);
     const paths = {
+      'event-types': 'event-types',
+      'event-type': 'event-types?name=order.paid',
       webhooks: 'webhooks',
       'new-webhook': 'webhooks/new',
       webhook: `webhooks/${webhookId}`,
@@ -228,7 +240,7 @@ describe('Every page of the portal', () => {
 
   it('is in a group that has a page for visitors', async () => {
     expect(await pagesOf('Watch')).toEqual(['Messages', 'Undelivered', 'Resends']);
-    expect(await pagesOf('Configure')).toEqual(['Webhooks']);
+    expect(await pagesOf('Configure')).toEqual(['Webhooks', 'Event types']);
     expect(await pagesOf('Account')).toEqual([]);
   });
 

@@ -128,6 +128,16 @@ const WIDE_SCHEMA = {
 const WIDE_EXAMPLE = Object.fromEntries(
   Array.from({ length: 2_000 }, (_, n) => [`field${n}`, n % 10]),
 );
+/** 900 KB. */
+const LARGE_DOCUMENT = {
+  openapi: '3.1.0',
+  webhooks: Object.fromEntries(
+    Array.from({ length: 30 }, (_, n) => {
+      const content = { 'application/json': { schema: WIDE_SCHEMA, example: { field0: n } } };
+      return [`imported.${n}`, { post: { requestBody: { content } } }];
+    }),
+  ),
+};
 const ofWideMessages = () => [{}, { params: { messageId: cancelledMessage.id } }];
 /** An id that no message of its millisecond has: all of them are looked through. */
 const absent = (id = '') => `${id.slice(0, -4)}0000`;
@@ -156,6 +166,10 @@ const LARGEST: Record<string, () => Input[]> = {
   'delete /projects/:projectId/event-types/:eventTypeName': () => [{ params: UNKNOWN }],
   'get /apps/:appId/event-types': () => [{ query: 'limit=1000' }],
   'get /apps/:appId/event-types/:eventTypeName': () => NONE,
+  'post /projects/:projectId/import-event-types': () => [
+    { body: { document: LARGE_DOCUMENT, dryRun: true } },
+  ],
+  'get /projects/:projectId/export-event-types': () => NONE,
   'post /webhooks': () => [
     {
       body: {
@@ -180,6 +194,10 @@ const LARGEST: Record<string, () => Input[]> = {
   'post /webhooks/:webhookId/resume': () => [{ body: {} }],
   'post /apps/:appId/hold': () => [{ body: { reason: text(500) } }],
   'post /apps/:appId/resume': () => [{ body: {} }],
+  'get /webhooks/:webhookId/ordering-keys': () => [{ query: 'limit=100' }],
+  'post /webhooks/:webhookId/ordering-keys/skip': () => [
+    { body: { orderingKey: text(256), deliveryId: ids.deliveryId } },
+  ],
   'post /webhooks/:webhookId/resend-failed': () => [{ body: { since: epoch } }],
   'post /apps/:appId/resend-failed': () => [{ body: { since: epoch } }],
   'get /webhooks/:webhookId/resend-failed/estimate': () => [{ query: `since=${epoch}` }],

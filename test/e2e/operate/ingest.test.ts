@@ -148,7 +148,7 @@ describe('a record that cannot be accepted', () => {
     await produce([
       { value: 'no JSON', partition: 0 },
       { value: null, partition: 0 },
-      { value: '{}', headers: { 'posthorn-ordering-key': 'k' }, partition: 0 },
+      { value: '{}', headers: { 'posthorn-order-key': 'k' }, partition: 0 },
       // Kafkajs would take seconds to read these, without an end.
       { value: '{}', headers: manyHeaders, partition: 0 },
       { value: early, headers, partition: 0 },
@@ -171,7 +171,7 @@ describe('a record that cannot be accepted', () => {
       /^The record at \d+ has 4000 headers, more than 100 \(\d+ bytes\)\.$/,
     );
     expect(found.find(({ code }) => code === 'invalid_request')?.message).toContain(
-      'posthorn-ordering-key: is not a header of an ingested record',
+      'posthorn-order-key: is not a header of an ingested record',
     );
     for (const [code, count] of [
       ['invalid_json', 2],

@@ -412,6 +412,79 @@ describe('A gateway whose Kafka is frozen', () => {
     await gateway.stop();
     await proxy.close();
   });
+
+  describe('and messages with an ordering key', () => {
+    let proxy: KafkaProxy;
+    let cutOff: ApiClient;
+    let gateway: ServiceProcess;
+    let ordered: string;
+    let plain: string;
+
+    beforeAll(async () => {
+      proxy = await startKafkaProxy(posthorn.env.KAFKA_BROKERS);
+      ({ gateway, api: cutOff } = await startCutOff({ KAFKA_BROKERS: proxy.broker }));
+      [ordered, plain] = [await webhookWith('block'), await webhookWith('none')];
+    });
+
+    afterAll(async () => {
+      await gateway.stop();
+      await proxy.close();
+    });
+
+    async function webhookWith(ordering: string): Promise<string> {
+      const { webhookId } = await posthorn.api.createTarget(receiver.url);
+      expect((await posthorn.api.put(`/webhooks/${webhookId}`, { ordering })).status).toBe(200);
+      return webhookId;
+    }
+
+    const messageTo = (webhookId: string, n: number) => {
+      return { webhookId, payload: { n }, orderingKey: 'order-17' };
+    };
+    const post = (api: ApiClient, body: object, key: string) =>
+      api.post('/webhook-messages', body, { 'idempotency-key': key });
+    const sendBatch = (api: ApiClient, key: string, messages: readonly object[]) =>
+      api.post('/api/v1/webhook-messages/batch', { messages }, { 'idempotency-key': key });
+    const statesIn = ({ body }: Awaited<ReturnType<typeof sendBatch>>): string[] =>
+      (body.data as { results: BatchResult[] }).results.map(({ status }) => status);
+
+    it('accepts one only when Kafka has its records, and others as before', async () => {
+      proxy.block();
+      const { orderingKey: _, ...unkeyed } = messageTo(ordered, 1);
+      expect((await post(cutOff, unkeyed, 'unkeyed')).status).toBe(202);
+      expect((await post(cutOff, messageTo(plain, 2), 'plain')).status).toBe(202);
+      const { tookMs, status } = await timed('in order', () =>
+        post(cutOff, messageTo(ordered, 3), 'ordered'),
+      );
+      expect([status, tookMs < MAX_MS || tookMs]).toEqual([503, true]);
+    }, 60_000);
+
+    it('accepts the repeat where its records can be published, and delivers it once', async () => {
+      const repeat = await post(posthorn.api, messageTo(ordered, 3), 'ordered');
+      expect([repeat.status, repeat.headers.get('idempotency-replayed')]).toEqual([202, 'true']);
+      const { id } = repeat.body.data as { id: string };
+      await eventually('it arrives', () => receiver.of(id).length > 0);
+      proxy.unblock();
+      const again = await eventually('the gateway that was cut off knows', async () => {
+        const answer = await post(cutOff, messageTo(ordered, 3), 'ordered');
+        return answer.status === 202 ? answer : null;
+      });
+      expect((again.body.data as { id: string }).id).toBe(id);
+      const next = await post(cutOff, messageTo(ordered, 4), 'next');
+      const { id: nextId } = next.body.data as { id: string };
+      await eventually('the next one arrives', () => receiver.of(nextId).length > 0);
+      expect(receiver.of(id)).toHaveLength(1);
+    }, 60_000);
+
+    it('accepts nothing of a batch that is behind one which is unavailable', async () => {
+      const batch = [messageTo(plain, 5), messageTo(ordered, 6), messageTo(plain, 7)];
+      proxy.block();
+      const refused = await sendBatch(cutOff, 'batch', batch);
+      expect([refused.status, statesIn(refused)]).toEqual([202, ['accepted', 'failed', 'failed']]);
+      const repeat = await sendBatch(posthorn.api, 'batch', batch);
+      expect(statesIn(repeat)).toEqual(['replayed', 'replayed', 'replayed']);
+      proxy.unblock();
+    }, 60_000);
+  });
 });
 
 const STORES = {

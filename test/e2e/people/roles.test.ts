@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { dataOf } from '../../support/api/expect-answers.ts';
 import type { Browser } from '../../support/browser/browser.ts';
 import { startWithPeople, type WithPeople } from '../../support/local-people/start-with-people.ts';
 import {
@@ -228,8 +229,24 @@ describe('An action of a person', () => {
       .waitFor({ state: 'detached' });
     await held.waitFor();
   });
+
+  it('that changes the roles of groups is shown there as people write them', async () => {
+    const { page } = browser;
+    dataOf(await people.api.put('/api/v1/people-settings', { groups: people.roles }));
+    const groups = [...people.roles, { group: 'night-shift', role: 'support' }];
+    dataOf(await people.api.put('/api/v1/people-settings', { groups }));
+    await open(page, people, 'audit');
+    const changed = page.getByRole('row').filter({ hasText: 'Roles of groups changed' });
+    await changed.getByText('night-shift=support').waitFor();
+    expect(await changed.getByText('{').count()).toBe(0);
+  });
 });
 
 it('The pages leave no error in the console', () => {
   expect(browser.faults()).toEqual([]);
+});
+
+it('The gateway has logged no secret, code, token and claim of them [security]', () => {
+  expect(people.secrets.length).toBeGreaterThan(10);
+  expect(people.leaks()).toEqual([]);
 });

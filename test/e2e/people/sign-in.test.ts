@@ -202,3 +202,8 @@ describe('An invitation', () => {
 it('The pages send requests to the gateway only, and leave no error in the console', () => {
   expect(browser.faults()).toEqual([]);
 });
+
+it('The gateway has logged no secret, code, token and claim of them [security]', () => {
+  expect(people.secrets.length).toBeGreaterThan(20);
+  expect(people.leaks()).toEqual([]);
+});

@@ -245,3 +245,8 @@ describe('Somebody who was removed', () => {
 it('The pages leave no error in the console', () => {
   expect(browser.faults()).toEqual([]);
 });
+
+it('The gateway has logged no secret, code, token and claim of them [security]', () => {
+  expect(people.secrets.length).toBeGreaterThan(20);
+  expect(people.leaks()).toEqual([]);
+});

@@ -1,3 +1,4 @@
+import type { OrderChecker } from '../invariants/check-order.ts';
 import type { Observations } from '../invariants/observations.ts';
 import type { ConsumerObserver } from '../consumer/consumer-state.ts';
 import type { ServiceDeps } from '../services/simulated-dispatcher.ts';
@@ -16,6 +17,7 @@ export interface Cluster {
   publishers: SimulatedPublishers;
   holds: SimulatedHolds;
   observer: ConsumerObserver;
+  order: OrderChecker;
   observations: Observations;
   /** True until the last gateway has stopped. */
   isAccepting: boolean;

@@ -1,4 +1,5 @@
 import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
+import { orderOf } from '@posthorn/domain/message.ts';
 import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
@@ -101,10 +102,21 @@ async function resend(
 
 function publishResend(
   records: RecordLog,
-  { messageId, webhookId, companyId, appId, createdAt }: DeliveryDocument,
+  { messageId, webhookId, companyId, appId, createdAt, orderingKey, position }: DeliveryDocument,
   attempt: { attemptNumber: number; dueAtMs: number },
 ): Promise<void> {
-  const ref = { messageId, webhookId, companyId, appId, createdAtMs: createdAt.getTime() };
+  const place = orderOf({
+    ...(orderingKey !== undefined && { orderingKey }),
+    ...(position !== undefined && { position }),
+  });
+  const ref = {
+    messageId,
+    webhookId,
+    companyId,
+    appId,
+    createdAtMs: createdAt.getTime(),
+    ...place,
+  };
   const value = encodeRetryDue({ ...ref, ...attempt, trigger: 'resend' });
   return records.publish([{ topic: TOPICS.retryDue, key: webhookId, value }]);
 }

@@ -1,8 +1,8 @@
 import { connect, pause, type Cluster } from './cluster.ts';
 import { createSimulatedGateway, type SimulatedGateway } from '../services/simulated-gateway.ts';
+import type { World } from '../world/world.ts';
 import type { SimulatedProcess } from '../infrastructure/simulated-process.ts';
 
-const MAX_GAP_MS = 3_000;
 const MAX_RESTART_MS = 20_000;
 const NEW_MESSAGE = {
   companyId: 'comp_a',
@@ -42,18 +42,23 @@ async function acceptAll(
   const answers: Promise<unknown>[] = [];
   while (state.left > 0 && process.isAlive()) {
     state.left -= 1;
-    answers.push(acceptOne(gateway, observations.accepted));
-    await pause(world, 0, MAX_GAP_MS);
+    answers.push(acceptOne(world, gateway, observations.accepted));
+    await pause(world, 0, world.plan.maxGapMs);
   }
   await Promise.all(answers);
-  await pause(world, 0, MAX_GAP_MS);
+  await pause(world, 0, world.plan.maxGapMs);
   state.isDone = true;
   await gateway.stop().catch(() => undefined);
   process.crash();
 }
 
 /** Accepts one message. The simulated client does not repeat a failed request. */
-async function acceptOne(gateway: SimulatedGateway, accepted: string[]): Promise<void> {
-  const [result] = await gateway.accept([NEW_MESSAGE]);
+async function acceptOne(
+  { plan, random }: World,
+  gateway: SimulatedGateway,
+  accepted: string[],
+): Promise<void> {
+  const given = plan.keys > 0 && { given: { orderingKey: `key-${random.below(plan.keys)}` } };
+  const [result] = await gateway.accept([{ ...NEW_MESSAGE, ...given }]);
   if (result?.kind === 'accepted') accepted.push(result.message.id);
 }

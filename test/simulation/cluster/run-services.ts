@@ -1,3 +1,4 @@
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
 import { consumerGroups } from '@posthorn/domain/records/topics.ts';
 import { pauseMsFor } from '../../../services/retry/src/release-parked.ts';
 import { keepRunning, pause, type Cluster } from './cluster.ts';
@@ -5,6 +6,7 @@ import { createDispatcherSteps, type ServiceDeps } from '../services/simulated-d
 import { createSend, type EndpointRequest } from '../services/simulated-endpoints.ts';
 import { startConsumer } from '../consumer/simulated-consumer.ts';
 import {
+  createSimulatedLooks,
   createSimulatedReleases,
   createSimulatedWaitingSweep,
 } from '../services/simulated-releases.ts';
@@ -22,12 +24,13 @@ export function runDispatchers(cluster: Cluster): void {
 }
 
 function startDispatcher(
-  { world, kafka, observer, observations }: Cluster,
+  { world, kafka, observer, observations, order }: Cluster,
   deps: ServiceDeps,
 ): void {
   const { process } = deps;
-  const addRequest = (request: EndpointRequest): void => {
+  const addRequest = (request: EndpointRequest, due: DueAttempt): void => {
     const { requests } = observations;
+    order.onRequest(due);
     requests.set(request.attemptId, [...(requests.get(request.attemptId) ?? []), request]);
   };
   startConsumer(world, kafka, {
@@ -76,6 +79,17 @@ export function runReleases(cluster: Cluster): void {
       void runWhileWaiting(cluster, deps, [100, 600_000], releases.tick);
       const sweep = createSimulatedWaitingSweep(deps, cluster.holds, cluster.publishers);
       void runWhileWaiting(cluster, deps, [300_000, 3_000_000], sweep.tick);
+    });
+  }
+}
+
+/** Starts the processes that look at sequences, which are parts of retry processes. */
+export function runLooks(cluster: Cluster): void {
+  if (cluster.world.plan.ordering === 'none') return;
+  for (const index of [1, 2]) {
+    keepRunning(cluster, `looker-${index}`, (deps) => {
+      const looks = createSimulatedLooks(deps, cluster.publishers);
+      void runWhileWaiting(cluster, deps, [500, 1_800_000], looks.tick);
     });
   }
 }

@@ -8,11 +8,21 @@ export interface StoredDocument extends Fields {
 }
 
 export function matches(document: Fields, filter: Fields): boolean {
-  return Object.entries(filter).every(([path, condition]) =>
-    path === '$or'
-      ? (condition as Fields[]).some((each) => matches(document, each))
-      : satisfies(valueAt(document, path), condition),
-  );
+  return Object.entries(filter).every(([path, condition]) => {
+    if (path === '$or') return (condition as Fields[]).some((each) => matches(document, each));
+    if (path === '$expr') return isListed(document, condition as ListedValues);
+    return satisfies(valueAt(document, path), condition);
+  });
+}
+
+/** The one expression that the stores use: whether the values of these fields are one of the listed rows. */
+interface ListedValues {
+  $in: [paths: string[], listed: { $literal: unknown[][] }];
+}
+
+function isListed(document: Fields, { $in: [paths, { $literal: rows }] }: ListedValues): boolean {
+  const values = paths.map((path) => valueAt(document, path.slice(1)));
+  return rows.some((row) => row.every((value, index) => satisfies(values[index], value)));
 }
 
 function valueAt(document: Fields, path: string): unknown {
@@ -54,6 +64,10 @@ function compare(operator: string, value: unknown, operand: unknown): boolean {
 
 export interface Update {
   $set?: Fields;
+  $inc?: Record<string, number>;
+  $min?: Fields;
+  /** Only of a document that the update makes. */
+  $setOnInsert?: Fields;
   $unset?: Fields;
   $push?: Record<string, { $each: unknown[]; $slice?: number }>;
 }
@@ -61,10 +75,17 @@ export interface Update {
 /** Returns a copy of the document with the update applied. */
 export function applyUpdate(
   document: StoredDocument,
-  { $set = {}, $unset = {}, $push = {} }: Update,
+  { $set = {}, $unset = {}, $push = {}, $inc = {}, $min = {} }: Update,
   arrayFilters: readonly Fields[] = [],
 ): StoredDocument {
   const result: StoredDocument = { ...document };
+  for (const [name, by] of Object.entries($inc)) {
+    result[name] = ((result[name] as number | undefined) ?? 0) + by;
+  }
+  for (const [name, value] of Object.entries($min)) {
+    const isLess = result[name] === undefined || (value as string) < (result[name] as string);
+    if (isLess) result[name] = value;
+  }
   for (const [name, { $each, $slice = Infinity }] of Object.entries($push)) {
     const pushed = [...((document[name] as unknown[] | undefined) ?? []), ...$each];
     result[name] = $slice === Infinity ? pushed : pushed.slice($slice);

@@ -32,7 +32,11 @@ export interface SimulatedHolds {
 const COMPANY_ID = 'comp_a';
 const HOLD = { sinceMs: 0, untilMs: null, reason: null, by: 'key_1' };
 
-export function createSimulatedHolds(mongo: SimulatedMongo): SimulatedHolds {
+/** `isBlocked`: whether a pending delivery may wait for ever. */
+export function createSimulatedHolds(
+  mongo: SimulatedMongo,
+  isBlocked: (deliveryId: string) => boolean,
+): SimulatedHolds {
   const notes = createMemoryHoldNotes();
   const webhooks = mongo.collection('webhooks');
   const touch = (place: HoldPlace, atMs: number, dueAtMs: number): void => {
@@ -53,10 +57,10 @@ export function createSimulatedHolds(mongo: SimulatedMongo): SimulatedHolds {
     },
     isOver(accepted) {
       const known = new Map(deliveries().map(({ _id, status }) => [_id, status]));
-      if (![...known.values()].every(isFinal)) return false;
+      const isDone = (id: string): boolean => isFinal(known.get(id) ?? 'pending') || isBlocked(id);
+      if (![...known.keys()].every(isDone)) return false;
       return accepted.every((id) => {
-        const targets = (mongo.collection('messages').get(id)?.targets ?? []) as string[];
-        return targets.every((to) => isFinal(known.get(deliveryIdOf(id, to)) ?? 'pending'));
+        return attemptedTargets(mongo, id).every((to) => isDone(deliveryIdOf(id, to)));
       });
     },
     connectedTo: (process) => ({
@@ -78,6 +82,16 @@ export function createSimulatedHolds(mongo: SimulatedMongo): SimulatedHolds {
         }),
     }),
   };
+}
+
+/**
+ * The targets to which attempts are made. The others were disabled at acceptance: the sweep of stuck deliveries, which is not
+ * simulated, records those whose cancellation the gateway could not store.
+ */
+export function attemptedTargets(mongo: SimulatedMongo, messageId: string): string[] {
+  const message = mongo.collection('messages').get(messageId);
+  const disabled = new Set((message?.disabledTargets ?? []) as string[]);
+  return ((message?.targets ?? []) as string[]).filter((target) => !disabled.has(target));
 }
 
 function notesOf(

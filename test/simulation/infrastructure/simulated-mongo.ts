@@ -79,17 +79,22 @@ interface UpdateOne {
   filter: Fields;
   update: Update;
   arrayFilters?: Fields[];
+  /** Makes the document when the filter, which then names its id, matches none. */
+  upsert?: boolean;
 }
 
 function createCollection(deps: CollectionDeps): object {
   return {
-    insertMany: (batch: readonly StoredDocument[]) => insertMany(deps, batch),
+    insertMany: (batch: readonly StoredDocument[], { ordered = true } = {}) =>
+      insertMany(deps, batch, ordered),
     bulkWrite: (operations: readonly { updateOne: UpdateOne }[]) =>
       updateAll(
         deps,
         operations.map(({ updateOne }) => updateOne),
       ),
     updateOne: (filter: Fields, update: Update) => updateAll(deps, [{ filter, update }]),
+    updateMany: (filter: Fields, update: Update) => updateMany(deps, filter, update),
+    deleteOne: (filter: Fields) => deleteOne(deps, filter),
     find: (filter: Fields) => find(deps, filter),
   };
 }
@@ -97,13 +102,16 @@ function createCollection(deps: CollectionDeps): object {
 function insertMany(
   { name, documents, holds, write, process }: CollectionDeps,
   batch: readonly StoredDocument[],
+  isOrdered: boolean,
 ): Promise<void> {
   const misplaced = batch.find(({ _id }) => !holds(_id));
   if (misplaced) throw new Error(`${misplaced._id} does not belong to this collection of ${name}`);
   const refused: number[] = [];
   return process.request({
     what: `insert ${batch.length} ${name}`,
+    areOrdered: isOrdered,
     effects: batch.map((document, index) => () => {
+      if (isOrdered && refused.length > 0) return;
       if (documents.has(document._id)) refused.push(index);
       else write(name, { ...document });
     }),
@@ -133,8 +141,9 @@ function updateAll(
   let matchedCount = 0;
   return process.request({
     what: `update ${operations.length} ${name}`,
-    effects: operations.map(({ filter, update, arrayFilters }) => () => {
+    effects: operations.map(({ filter, update, arrayFilters, upsert }) => () => {
       const [found] = select(documents, filter).filter(({ _id }) => holds(_id));
+      if (!found && upsert) write(name, madeBy(filter, update));
       if (!found) return;
       matchedCount += 1;
       write(name, applyUpdate(found, update, arrayFilters));
@@ -144,17 +153,50 @@ function updateAll(
   });
 }
 
+function madeBy({ _id }: Fields, update: Update): StoredDocument {
+  return applyUpdate({ ...update.$setOnInsert, _id: String(_id) }, update);
+}
+
+function updateMany(deps: CollectionDeps, filter: Fields, update: Update): Promise<unknown> {
+  const { documents, holds } = deps;
+  const found = select(documents, filter).filter(({ _id }) => holds(_id));
+  // Each of them may have changed when its write takes effect.
+  return updateAll(
+    deps,
+    found.map(({ _id }) => ({ filter: { ...filter, _id }, update })),
+  );
+}
+
+function deleteOne(
+  { name, documents, process }: CollectionDeps,
+  filter: Fields,
+): Promise<{ deletedCount: number }> {
+  let deletedCount = 0;
+  return process.request({
+    what: `delete of ${name}`,
+    effects: [
+      () => {
+        const [found] = select(documents, filter);
+        if (found && documents.delete(found._id)) deletedCount += 1;
+      },
+    ],
+    respond: () => ({ deletedCount }),
+    noResponse,
+  });
+}
+
 /** Returns a cursor with the methods that the stores use. */
 function find({ name, documents, holds, process }: CollectionDeps, filter: Fields): object {
-  let isSorted = false;
+  let inOrder = (found: StoredDocument[]): StoredDocument[] => found;
   let firstIndex = 0;
   let maxCount = Infinity;
   let project: (document: StoredDocument) => StoredDocument = (document) => document;
   const cursor = {
-    sort: () => {
-      isSorted = true;
+    sort: (keys: Record<string, 1 | -1>) => {
+      inOrder = (found) => sorted(found, keys);
       return cursor;
     },
+    hint: () => cursor,
     skip: (count: number) => {
       firstIndex = count;
       return cursor;
@@ -173,7 +215,9 @@ function find({ name, documents, holds, process }: CollectionDeps, filter: Field
         what: `read ${name}`,
         effects: [() => (found = select(documents, filter).filter(({ _id }) => holds(_id)))],
         respond: () =>
-          (isSorted ? byId(found) : found).slice(firstIndex, firstIndex + maxCount).map(project),
+          inOrder(found)
+            .slice(firstIndex, firstIndex + maxCount)
+            .map(project),
         noResponse,
       });
     },
@@ -188,6 +232,16 @@ function select(documents: Collection, filter: Fields): StoredDocument[] {
   return [...new Set(candidates)].filter((document) => matches(document, filter));
 }
 
-function byId(documents: readonly StoredDocument[]): StoredDocument[] {
-  return [...documents].sort((a, b) => (a._id < b._id ? -1 : 1));
+function sorted(
+  documents: readonly StoredDocument[],
+  keys: Record<string, 1 | -1>,
+): StoredDocument[] {
+  return documents.toSorted((a, b) => {
+    for (const [key, direction] of Object.entries(keys)) {
+      const [left, right] = [a[key] as number, b[key] as number];
+      if (left < right) return -direction;
+      if (left > right) return direction;
+    }
+    return 0;
+  });
 }

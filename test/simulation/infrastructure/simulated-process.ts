@@ -17,6 +17,8 @@ interface Request<T> {
   /** For the trace. */
   what: string;
   effects: readonly (() => void)[];
+  /** Each takes effect after the one before, and when that was lost, none behind it does. */
+  areOrdered?: boolean;
   /** Returns the response, or throws the error response, after all effects have happened. */
   respond: () => T;
   /** Returns the error that the caller gets if there is no response. */
@@ -88,10 +90,12 @@ function sendRequest<T>(world: World, process: SimulatedProcess, request: Reques
     if (!process.isAlive()) return;
     const fate = drawFate(world, request);
     const sentMs = time.nowMs();
-    const lastMs = Math.max(
-      0,
-      ...request.effects.map((effect) => scheduleEffect(world, process, { fate, effect })),
-    );
+    const lastMs = request.areOrdered
+      ? scheduleInOrder(world, process, { fate, effects: request.effects })
+      : Math.max(
+          0,
+          ...request.effects.map((effect) => scheduleEffect(world, process, { fate, effect })),
+        );
     time.after(lastMs + random.between(0, plan.latencyMs), () => {
       world.injectFault(process);
       if (!process.isAlive()) return;
@@ -135,6 +139,27 @@ function scheduleEffect(
     for (let count = 0; isDone && count < times; count += 1) effect();
     return NOTHING_TO_AWAIT;
   });
+  return afterMs;
+}
+
+/** Schedules effects that happen one after the other. Returns after how many milliseconds the last one happens. */
+function scheduleInOrder(
+  world: World,
+  process: SimulatedProcess,
+  { fate, effects }: { fate: RequestFate; effects: Request<unknown>['effects'] },
+): number {
+  const { random, time, plan } = world;
+  let isEnded = false;
+  let afterMs = 0;
+  for (const effect of effects) {
+    afterMs += random.between(0, plan.latencyMs);
+    time.after(afterMs, () => {
+      const mayBeLost = !process.isAlive() || fate === 'partial';
+      isEnded ||= mayBeLost && random.bool(0.5);
+      if (!isEnded) effect();
+      return NOTHING_TO_AWAIT;
+    });
+  }
   return afterMs;
 }
 

@@ -61,6 +61,16 @@ function publishersOf(
       request(process, `hand ${id.slice(-4)} over`, () => {
         known.set(id, { ...known.get(id), ...alive(watermark, null), isTakenOver: true });
       }),
+    progressOf: (ids) =>
+      request(process, 'read publishers', () => {
+        const found = ids.flatMap((id): [string, Publisher][] => {
+          const publisher = known.get(id);
+          return publisher ? [[id, publisher]] : [];
+        });
+        return new Map(
+          found.map(([id, { watermark, sweptTo = '' }]) => [id, { watermark, sweptTo }]),
+        );
+      }),
     list: () =>
       request(process, 'list publishers', () =>
         [...known].map(([id, publisher]) => toKnown(id, publisher, nowMs())),

@@ -13,14 +13,15 @@ export function createDeliveryChecker(
   observations: Observations,
 ): (name: string, before: StoredDocument | undefined, after: StoredDocument) => void {
   return (name, before, after) => {
+    if (name === 'sequences') world.trace('mongodb', `sequence ${JSON.stringify(after)}`);
     if (name !== 'deliveries') return;
     // Simulated collections are untyped. Only the delivery store writes to this one.
     const delivery = after as unknown as DeliveryDocument;
     const old = before as unknown as DeliveryDocument | undefined;
-    const { _id, status, attemptCount } = delivery;
+    const { _id, status, attemptCount, position = '-', waiting = '' } = delivery;
     world.trace(
       'mongodb',
-      `${_id.slice(-6)} ${old?.status ?? 'absent'} → ${status}, ${attemptCount} attempts`,
+      `${_id.slice(-6)} ${old?.status ?? 'absent'} → ${status} ${waiting}, ${attemptCount} attempts, position ${position}`,
     );
     noteSince(observations.recordedSinceMs, _id, world.time.nowMs());
     if (isFinal(status)) noteSince(observations.finalSinceMs, _id, world.time.nowMs());

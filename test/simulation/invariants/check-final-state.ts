@@ -1,13 +1,15 @@
 import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { OrderChecker } from './check-order.ts';
 import type { Observations } from './observations.ts';
+import { attemptedTargets } from '../infrastructure/simulated-holds.ts';
 import { keyOf, type SimulatedKafka } from '../infrastructure/simulated-kafka.ts';
 import type { Collection, SimulatedMongo } from '../infrastructure/simulated-mongo.ts';
 
 /** Returns the invariants that are violated at the end of a run. */
 export function checkFinalState(
-  { mongo, kafka }: { mongo: SimulatedMongo; kafka: SimulatedKafka },
+  { mongo, kafka, order }: { mongo: SimulatedMongo; kafka: SimulatedKafka; order: OrderChecker },
   observations: Observations,
 ): string[] {
   const deliveries = mongo.collection('deliveries');
@@ -16,23 +18,36 @@ export function checkFinalState(
       .filter((id) => !mongo.collection('messages').has(id))
       .map((id) => `message ${id} was accepted and is not stored`),
     ...expectedDeliveryIds(mongo, observations).flatMap((id) =>
-      violationsOfDelivery(deliveries, id, observations),
+      order.isBlocked(id) ? [] : violationsOfDelivery(deliveries, id, observations),
     ),
+    ...statedDeliveryIds(mongo, observations)
+      .filter((id) => deliveries.has(id))
+      .map((id) => `delivery ${id} has a document, and its message states that it is cancelled`),
     ...unexplainedDuplicates(observations),
     ...uncommittedPartitions(kafka),
   ];
 }
 
 /**
- * Returns the deliveries of accepted messages, and those with a document. A message whose request failed may be stored
- * nevertheless; the sweep of stuck deliveries, which is not simulated, handles those without a document.
+ * Returns the deliveries of accepted messages that are to be attempted, and those with a document. A message whose request
+ * failed may be stored nevertheless; the sweep of stuck deliveries, which is not simulated, handles those without a document.
  */
 function expectedDeliveryIds(mongo: SimulatedMongo, { accepted }: Observations): string[] {
-  const promised = accepted.flatMap((id) => {
-    const targets = (mongo.collection('messages').get(id)?.targets ?? []) as string[];
-    return targets.map((target) => deliveryIdOf(id, target));
-  });
+  const promised = accepted.flatMap((id) =>
+    attemptedTargets(mongo, id).map((target) => deliveryIdOf(id, target)),
+  );
   return [...new Set([...promised, ...mongo.collection('deliveries').keys()])];
+}
+
+/** Those to webhooks that were disabled at acceptance: the client of the simulation resends none of them. */
+function statedDeliveryIds(
+  mongo: SimulatedMongo,
+  { accepted }: Pick<Observations, 'accepted'>,
+): string[] {
+  return accepted.flatMap((id) => {
+    const webhookIds = (mongo.collection('messages').get(id)?.disabledTargets ?? []) as string[];
+    return webhookIds.map((webhookId) => deliveryIdOf(id, webhookId));
+  });
 }
 
 function violationsOfDelivery(

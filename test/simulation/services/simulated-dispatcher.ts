@@ -1,6 +1,6 @@
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import { createDeadLetters } from '@posthorn/platform/records/dead-letters.ts';
-import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { ConsumeOptions, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
@@ -19,7 +19,9 @@ import {
   createPayloadMemory,
   type PayloadMemory,
 } from '../../../services/dispatcher/src/payloads.ts';
-import type { LoadWebhook } from '../../../services/dispatcher/src/webhooks.ts';
+import { Sequences } from '../../../services/dispatcher/src/sequences.ts';
+import { openStoredSequences } from '../../../services/dispatcher/src/stored-sequences.ts';
+import { type LoadWebhook, orderingOf } from '../../../services/dispatcher/src/webhooks.ts';
 import {
   createCheckRecorded,
   createDoubleSendGuard,
@@ -54,7 +56,7 @@ const ERASE_NOTHING = (): Promise<void> => Promise.resolve();
 /** Returns the steps of the real dispatcher, wired as in start.ts, without Redis and without queues. */
 export function createDispatcherSteps(
   deps: ServiceDeps & { send: Send },
-): ReturnType<typeof createAttemptDelivery> {
+): ConsumeOptions['handle'] {
   const { process, db, records, send } = deps;
   const common = {
     metrics: METRICS,
@@ -68,12 +70,13 @@ export function createDispatcherSteps(
   const loadWebhook = webhookLoader(db);
   const { load } = createPayloadLoader(createMessageStore(db), MIB, keepTrying);
   const payloads = createPayloadMemory(load, MIB);
-  return createAttemptDelivery({
+  const enter = createAttemptDelivery({
     messageCreatedTopic: TOPICS.messageCreated,
     slowLaneTopic: TOPICS.slowLane,
     deadLetters: openDeadLetters(records),
     memory: createRecordMemory(64 * MIB),
     doubleSends: openGuard(deps),
+    sequences: openSequences(deps),
     loadWebhook,
     isCompanySuspended: () => false,
     disableWebhook: () => Promise.reject(new Error('no simulated endpoint disables its webhook')),
@@ -113,6 +116,28 @@ export function createDispatcherSteps(
     },
     nowMs: process.nowMs,
   });
+  return (record, isOurs) => enter(record, isOurs)();
+}
+
+/** The memory of the real dispatcher, whose followers leave it by the virtual clock. */
+function openSequences({ world, process, db, records }: ServiceDeps): Sequences {
+  const { nowMs } = process;
+  const { retryDue: retryDueTopic, messageCreated: messageCreatedTopic } = TOPICS;
+  const load = webhookLoader(db);
+  return new Sequences({
+    store: openStoredSequences({ db, records, retryDueTopic, keepTrying, nowMs }),
+    messageCreatedTopic,
+    orderingOf: async (id) => orderingOf(await load(id)),
+    hasMemory: () => true,
+    later: (ms, run) => {
+      world.time.after(ms, () => {
+        if (process.isAlive()) run();
+      });
+    },
+    metrics: METRICS.sequences,
+    nowMs,
+    monotonicMs: world.time.nowMs,
+  });
 }
 
 export function openDeadLetters(records: RecordLog): ReturnType<typeof createDeadLetters> {
@@ -128,12 +153,16 @@ function webhookLoader(db: Database): LoadWebhook {
     const [found] = await keepTrying('look up webhooks', () =>
       webhooks
         .find({ _id: { $in: [id] } })
-        .project<Pick<Webhook, 'disabled' | 'held'>>({ disabled: 1, held: 1 })
+        .project<Pick<Webhook, 'disabled' | 'held' | 'ordering'>>({
+          disabled: 1,
+          held: 1,
+          ordering: 1,
+        })
         .toArray(),
     );
     if (!found) return null;
-    const { disabled, held } = found;
-    const webhook = sampleWebhook(0, { disabled, held, id, rateLimitPerSecond: null });
+    const { disabled, held, ordering } = found;
+    const webhook = sampleWebhook(0, { disabled, held, ordering, id, rateLimitPerSecond: null });
     return {
       kind: 'opened' as const,
       webhook,

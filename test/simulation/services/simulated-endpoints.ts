@@ -27,7 +27,7 @@ const MAX_RESPONSE_MS = 300;
 export function createSend(
   world: World,
   process: SimulatedProcess,
-  onRequest: (request: EndpointRequest) => void,
+  onRequest: (request: EndpointRequest, due: DueAttempt) => void,
 ): Send {
   return (due) =>
     new Promise((resolve) => {
@@ -39,7 +39,7 @@ export function createSend(
         process.name,
         `${due.deliveryId.slice(-6)} attempt ${request.number}: ${outcome}`,
       );
-      onRequest(request);
+      onRequest(request, due);
       world.time.after(durationMs, () => {
         world.injectFault(process);
         if (!process.isAlive()) return;

@@ -1,4 +1,4 @@
-import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import type { Ordering } from '@posthorn/domain/delivery/sequence.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import {
   createAcceptMessages,
@@ -47,7 +47,6 @@ export function createSimulatedGateway(
     outbox,
     publisherId: outbox.publisherId,
     newId,
-    deliveries: createDeliveryStore(db),
     targets: { candidatesOf: () => Promise.resolve(targetsAmong(webhooks)) },
     checks: { check: () => Promise.reject(new Error('no project checks payloads')) },
     counts: { add: () => undefined, hasRoom: () => true },
@@ -62,8 +61,8 @@ export function createSimulatedGateway(
 }
 
 function targetsAmong(webhooks: Collection): TargetList {
-  const found = [...webhooks.values()].map(({ _id: id, disabled }) =>
-    openedWebhook(0, { id, disabled: disabled === true }),
+  const found = [...webhooks.values()].map(({ _id: id, disabled, ordering }) =>
+    openedWebhook(0, { id, disabled: disabled === true, ordering: ordering as Ordering }),
   );
   return targetListOf(found, found[0] ?? null);
 }

@@ -1,8 +1,11 @@
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import { createSequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import { createWaitingDeliveries } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
+import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import type { Loop } from '@posthorn/platform/async/loop.ts';
 import type { ClaimedWork } from '@posthorn/platform/work/claimed-work.ts';
+import { createLookAtSequences } from '../../../services/retry/src/look-at-sequences.ts';
 import { createPageBudget } from '../../../services/retry/src/work/page-budget.ts';
 import { createReleases } from '../../../services/retry/src/work/release.ts';
 import { createWaitingSweep } from '../../../services/retry/src/sweep/sweep-waiting.ts';
@@ -39,6 +42,8 @@ export function createSimulatedReleases(
     pageBudget: createPageBudget(MIB),
     count: () => undefined,
     resends: { continueHeld: () => Promise.resolve(false) },
+    // No client changes the order of a webhook.
+    freeKeys: () => Promise.resolve(),
     wakeResends: () => undefined,
     invalidate: () => Promise.resolve(),
     newClaim: () => `${process.name}/${world.random.below(1_000_000_000)}`,
@@ -54,6 +59,30 @@ export function createSimulatedReleases(
           reject(signal.reason as Error);
         });
       }),
+    logger: LOGGER,
+  });
+}
+
+/** Returns the real looks at ordering keys of the retry service. */
+export function createSimulatedLooks(
+  { world, process, db, records }: ServiceDeps,
+  publishers: SimulatedPublishers,
+): Loop {
+  return createLookAtSequences({
+    holder: process.name,
+    leases: publishers.connectedTo(process).leases,
+    sequences: {
+      ...createSequenceStore(db),
+      estimate: () => Promise.resolve({ all: 0, blocked: 0 }),
+    },
+    waiting: createWaitingDeliveries(db),
+    webhooks: createWebhookStates(db),
+    records,
+    retryDueTopic: TOPICS.retryDue,
+    report: () => undefined,
+    metrics: { onLate: () => undefined, onCounted: () => undefined },
+    nowMs: process.nowMs,
+    monotonicMs: world.time.nowMs,
     logger: LOGGER,
   });
 }

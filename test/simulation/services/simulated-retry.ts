@@ -1,5 +1,6 @@
 import type { ConsumeOptions, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import { createSequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { Registry } from 'prom-client';
@@ -33,6 +34,7 @@ export function createRetrySteps(
     logger: LOGGER,
     nowMs: process.nowMs,
     deliveries: createDeliveryStore(db),
+    sequences: createSequenceStore(db),
     deadLetters: openDeadLetters(records),
   };
   const monotonicMs = world.time.nowMs;

@@ -1,3 +1,4 @@
+import type { Ordering } from '@posthorn/domain/delivery/sequence.ts';
 import type { Random } from '../deterministic/random.ts';
 
 /** The parameters of a run, drawn from its seed. */
@@ -28,7 +29,16 @@ export interface Plan {
   resends: number;
   /** How many times a webhook is put on hold, and resumed some time later. */
   holds: number;
+  /** The `ordering` of all webhooks. */
+  ordering: Ordering;
+  /** Ordering keys among which each message has one. */
+  keys: number;
+  /** The longest time between two messages. */
+  maxGapMs: number;
 }
+
+/** Seeds from here on have messages with ordering keys; those below have the runs that they always had. */
+export const ORDERED_FROM = 1_000_000;
 
 const UNLIMITED = 1_000;
 
@@ -52,6 +62,23 @@ export function randomPlan(random: Random): Plan {
     webhookChanges: random.pick([0, 0, 1, 2, 4]),
     resends: random.pick([0, 0, 1, 3]),
     holds: random.pick([0, 0, 0, 1, 3, 12]),
+    ordering: 'none',
+    keys: 0,
+    maxGapMs: 3_000,
+  };
+}
+
+/** Returns a plan with more messages, of which those of a key are to be delivered in order. */
+export function orderedPlan(random: Random): Plan {
+  const plan = randomPlan(random);
+  return {
+    ...plan,
+    messages: random.between(2, 12),
+    dispatchers: random.between(2, 3),
+    successRates: plan.successRates.map(() => random.pick([0, 0.3, 0.7, 0.9, 1])),
+    ordering: random.pick(['block', 'skip', 'skip']),
+    keys: random.pick([1, 1, 2]),
+    maxGapMs: random.pick([1, 100, 3_000]),
   };
 }
 

@@ -94,6 +94,7 @@ export const changes = {
   ),
   onGone: maybeWrong(fc.constantFrom(null, 'retry', 'disable', 'Disable')),
   obeyControlHeaders: maybeWrong(fc.constantFrom(null, true, false)),
+  ordering: maybeWrong(fc.constantFrom(null, 'none', 'block', 'skip', 'Skip')),
   rateLimitPerSecond: maybeWrong(fc.constantFrom(null, 0, 1, 10_000, 10_001, 1.5)),
   authMethod,
   basicAuthUsername: credential,
@@ -167,6 +168,8 @@ export const messageFields = {
     ),
   ),
   externalId: maybeWrong(text(1, 256)),
+  orderingKey: maybeWrong(fc.oneof(text(1, 256), fc.constant('a\tb'))),
+  deliverAt: time,
 };
 export const graceSeconds = maybeWrong(fc.constantFrom(0, 604_800, 604_801, -1, 1.5, 1e300));
 

@@ -111,6 +111,6 @@ export function createResources(api: ApiClient): Resources {
 
 /** Returns a webhook as lists, updates and rotations show it. */
 export function withoutAuth(webhook: ShownWebhook): object {
-  const alone = ['authMethod', 'waiting'];
+  const alone = ['authMethod', 'waiting', 'blockedKeys'];
   return Object.fromEntries(Object.entries(webhook).filter(([key]) => !alone.includes(key)));
 }

@@ -54,6 +54,7 @@ const LONGEST: Readonly<Record<string, number>> = {
   eventType: 128,
   uid: 128,
   externalId: 256,
+  orderingKey: 256,
   url: 2_000,
 };
 
@@ -63,8 +64,9 @@ function crowd(list: unknown[]): unknown[] {
   return Array.from({ length: ROWS }, (_, n) => lengthen(idOf(list[n % list.length] as object, n)));
 }
 
-/** Rows need ids of their own, of the right form. */
+/** Rows need ids of their own, of the right form. Event types have names in place of them. */
 function idOf(row: object, n: number): object {
+  if ('name' in row && !('id' in row)) return { ...row, name: `${n}.${String(row.name)}` };
   if (!('id' in row) || typeof row.id !== 'string') return row;
   const end = String(n).padStart(6, '0');
   return { ...row, id: row.id.slice(0, -end.length) + end };

@@ -148,6 +148,7 @@ const webhookOf = (certificates: readonly Pair[]): fc.Arbitrary<Fields> =>
         finalStatusCodes: optional(fc.constantFrom([400], [410, 422, 599])),
         onGone: optional(fc.constantFrom('retry', 'disable')),
         obeyControlHeaders: optional(fc.boolean()),
+        ordering: optional(fc.constantFrom('none', 'block', 'skip')),
         signatureHeaders: optional(fc.constantFrom(['webhook'], ['svix', 'webhook'])),
         customHeaders: optional(customHeaders),
         tls:

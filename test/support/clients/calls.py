@@ -10,6 +10,10 @@ from client.api.apps import create_app, delete_app, estimate_app_resend, get_app
 from client.api.audit_log import list_audit_events
 from client.api.deliveries import get_delivery, get_resend, get_source_ips, list_resends, resend_delivery
 from client.api.overview import find_apps, find_by_id, find_webhooks, get_overview
+from client.api.people import (
+    create_invitation, delete_person, end_person_sessions, get_people_settings, get_person, list_invitations, list_people,
+    revoke_invitation, update_people_settings, update_person,
+)
 from client.api.portal import create_portal_link, get_portal_settings, list_portal_links, revoke_portal_link
 from client.api.projects import create_project, delete_project, get_project, list_projects, update_project
 from client.api.statistics import get_stats
@@ -132,6 +136,24 @@ link = call(create_portal_link, models.PortalLinkResponse, app.id, body=asked).d
 assert link.id in [each.id for each in call(list_portal_links, models.ListedPortalLinkListResponse, app_id=app.id).data]
 call(revoke_portal_link, models.EmptyResponse, link.id)
 assert call(get_portal_settings, models.PortalSettingsResponse).data.origins == []
+
+person = call(list_people, models.PersonListResponse).data[0]
+assert (person.role, person.source) == (models.Role.VIEWER, models.PersonSource.INVITATION)
+changed = call(update_person, models.PersonResponse, person.id, body=models.UpdatePerson(role=models.Role.SUPPORT)).data
+assert changed.role == models.Role.SUPPORT
+assert call(get_person, models.PersonWithSessionsResponse, person.id).data.sessions == []
+assert call(end_person_sessions, models.EndedSessionsResponse, person.id, body=models.EndPersonSessions()).data.ended == 0
+roles = models.UpdatePeopleSettings.from_dict({"groups": [{"group": f"{company}-python", "role": "viewer"}]})
+call(update_people_settings, models.PeopleSettingsResponse, body=roles)
+assert call(get_people_settings, models.PeopleSettingsResponse).data.groups[0].role == models.Role.VIEWER
+invited = call(
+    create_invitation,
+    models.CreatedInvitationResponse,
+    body=models.CreateInvitation(role=models.Role.VIEWER, name="Guest"),
+).data
+assert invited.id in [each.id for each in call(list_invitations, models.InvitationListResponse).data]
+call(revoke_invitation, models.EmptyResponse, invited.id)
+call(delete_person, models.EmptyResponse, person.id)
 
 refused = get_webhook.sync("wh_none", client=client)
 assert isinstance(refused, models.Failure) and refused.code == "not_found"

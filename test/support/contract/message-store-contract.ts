@@ -32,6 +32,8 @@ export function messageStoreContract(open: () => Promise<OpenMessages>): void {
         eventType: 'paid',
         tags: ['a', 'b'],
         externalId: 'own-1',
+        orderingKey: 'order-17',
+        isOrdered: true,
         disabledTargets: new Set(['wh_1']),
         traceparent: '00-1',
         isTest: true,

@@ -56,6 +56,15 @@ export function publisherContract(open: () => Promise<OpenPublishers>): void {
       expect(await listed('gw_a')).toMatchObject({ watermark: 'msg_3', stuckMs: null });
     });
 
+    it('tells how far it is, and nothing when it is unknown', async () => {
+      await publishers.register('gw_far', 'msg_4');
+      expect(await publishers.progressOf(['gw_far', 'gw_unknown'])).toEqual(
+        new Map([['gw_far', { watermark: 'msg_4', sweptTo: '' }]]),
+      );
+      await publishers.markSwept('gw_far', 'msg_6');
+      expect((await publishers.progressOf(['gw_far'])).get('gw_far')?.sweptTo).toBe('msg_6');
+    });
+
     it('is not made by a heartbeat', async () => {
       expect(await publishers.heartbeat('gw_unknown', 'msg_1', null)).toBe(false);
       expect(await isListed('gw_unknown')).toBe(false);

@@ -53,6 +53,7 @@ export const SEALED = {
   held: null,
   appHeld: null,
   maxAttempts: null,
+  ordering: 'none' as const,
   problem: new SealedValueError('secret of wh_1 is not a sealed value', null),
 };
 
@@ -186,6 +187,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     },
     memory,
     doubleSends: createGuard(loads, options),
+    sequences: { enter: () => null, wake: () => Promise.resolve() },
     loadWebhook,
     isCompanySuspended: options.isCompanySuspended ?? (() => false),
     disableWebhook: ({ reason }) => Promise.resolve(void harness.disabledFor.push(reason)),
@@ -222,7 +224,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     nowMs,
   });
   const attempt: AttemptHarness['attempt'] = (record, isOurs = () => true) =>
-    attemptDelivery(record, isOurs);
+    attemptDelivery(record, isOurs)();
   const pass = (ms: number): void => {
     passedMs += ms;
     queues.tick();

@@ -4,6 +4,7 @@ import { issuerUrlAt } from '../../../tools/local-stack/people/issuer-url.ts';
 import { LOCAL_PEOPLE, LOCAL_ROLES } from '../../../tools/local-stack/people/people.ts';
 import { createApiClient } from '../api/api-client.ts';
 import { dataOf } from '../api/expect-answers.ts';
+import { leaksIn } from '../people/leaks.ts';
 import type { OwnCompany } from '../process/posthorn.ts';
 import { joinShared, type SharedName } from '../process/shared-posthorn.ts';
 
@@ -16,6 +17,10 @@ export interface WithPeople extends OwnCompany {
   groupOf: (name: string) => string;
   /** The roles of their groups in the company. */
   roles: { group: string; role: string }[];
+  /** Everything secret that the addresses of sign-ins have carried in the browser of `startPeopleBrowser`. */
+  secrets: string[];
+  /** The secrets, codes, tokens and claims that the gateway has logged, at every level. */
+  leaks: () => string[];
 }
 
 const CLIENT = { id: 'posthorn', secret: 'the-secret-of-a-test-client' };
@@ -38,15 +43,18 @@ export async function startWithPeople(
     publicUrl: baseUrl,
   });
   const url = issuerUrlAt(issuerPort);
+  const secrets = [shared.apiKey, CLIENT.secret];
+  const claims = LOCAL_PEOPLE.flatMap(({ email, groups }) => [email, ...groups.map(groupOf)]);
   const own = {
     PORT: String(port),
     PUBLIC_URL: baseUrl,
     OIDC_ISSUER: url,
     OIDC_CLIENT_ID: CLIENT.id,
     OIDC_CLIENT_SECRET: CLIENT.secret,
+    LOG_LEVEL: 'trace',
     ...settings,
   };
-  await shared.start('gateway', own);
+  const gateway = await shared.start('gateway', own);
   const api = createApiClient(baseUrl, shared.apiKey);
   dataOf(await api.put('/api/v1/people-settings', { groups: roles }));
   return {
@@ -58,6 +66,8 @@ export async function startWithPeople(
     issuerHost: new URL(url).host,
     groupOf,
     roles,
+    secrets,
+    leaks: () => leaksIn(gateway.output(), [...secrets, ...claims]),
     async stop() {
       await shared.stop();
       await issuer.close();

@@ -5,11 +5,21 @@ import type { WithPeople } from './start-with-people.ts';
 export type Name = 'Ada' | 'Sam' | 'Vic' | 'Nobody';
 
 /** Starts Chromium for a dashboard and its issuer. Without motion: what is still fading in has too little contrast. */
-export async function startPeopleBrowser({ baseUrl, issuer }: WithPeople): Promise<Browser> {
+export async function startPeopleBrowser({
+  baseUrl,
+  issuer,
+  secrets,
+}: WithPeople): Promise<Browser> {
   const browser = await startBrowser(baseUrl, issuer.url);
+  browser.page.context().on('request', (request) => {
+    const { searchParams } = new URL(request.url());
+    secrets.push(...SECRET_PARAMETERS.flatMap((name) => searchParams.get(name) ?? []));
+  });
   await browser.show({ ...WIDE, scheme: 'light' });
   return browser;
 }
+
+const SECRET_PARAMETERS = ['code', 'state', 'nonce', 'id_token_hint'];
 
 export const headingOf = (page: Page, name: string): Promise<void> =>
   page.getByRole('heading', { name, level: 1, exact: true }).waitFor();

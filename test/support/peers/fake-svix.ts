@@ -34,9 +34,18 @@ export interface SvixAppRecord {
   destinations?: { id: string; type: string }[];
 }
 
+export interface SvixEventTypeRecord {
+  name: string;
+  description?: string;
+  groupName?: string | null;
+  deprecated?: boolean;
+  /** By version, shown with `with_content`. */
+  schemas?: Record<string, object> | null;
+}
+
 export interface SvixData {
   apps: SvixAppRecord[];
-  eventTypes?: string[];
+  eventTypes?: SvixEventTypeRecord[];
 }
 
 const TIMES = { createdAt: '2026-01-01T00:00:00Z', updatedAt: '2026-01-01T00:00:00Z' };
@@ -63,7 +72,12 @@ export async function startFakeSvix(
     if (steps[0] !== 'api' || steps[1] !== 'v1') return null;
     const [, , kind, appId, list, endpointId, part] = steps;
     if (kind === 'event-type' && appId === undefined) {
-      return listOf(eventTypes.map(eventTypeOf), query, pageSize);
+      const isWhole = query.get('with_content') === 'true';
+      return listOf(
+        eventTypes.map((each) => eventTypeOf(each, isWhole)),
+        query,
+        pageSize,
+      );
     }
     if (kind !== 'app') return null;
     if (appId === undefined) return listOf(apps.map(appOf), query, pageSize);
@@ -78,11 +92,15 @@ export async function startFakeSvix(
   });
 }
 
-const eventTypeOf = (name: string): object => ({
-  name,
-  description: name,
+const eventTypeOf = (
+  { schemas = null, ...record }: SvixEventTypeRecord,
+  isWhole: boolean,
+): object => ({
+  description: record.name,
   archived: false,
   deprecated: false,
+  ...record,
+  schemas: isWhole ? schemas : null,
   ...TIMES,
 });
 

@@ -2,6 +2,7 @@ import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { createApiClient } from '../api/api-client.ts';
 import type { OwnCompany, RunningService } from '../process/posthorn.ts';
 import { joinShared } from '../process/shared-posthorn.ts';
+import { leaksIn } from './leaks.ts';
 import { createPersonBrowser, type PersonBrowser } from './person-browser.ts';
 import { CLIENT_ID, type ScriptedIssuer, startScriptedIssuer } from './scripted-issuer.ts';
 
@@ -12,6 +13,8 @@ export interface CompanyWithIssuer extends OwnCompany {
   browser: () => PersonBrowser;
   /** Starts one more gateway with the same settings and these. */
   startAnother: (settings?: Record<string, string>) => Promise<GatewayWithIssuer>;
+  /** The secrets, codes, tokens and claims that its gateways have logged, at every level. */
+  leaks: () => string[];
 }
 
 export interface GatewayWithIssuer {
@@ -26,6 +29,7 @@ export async function joinWithIssuer(
 ): Promise<CompanyWithIssuer> {
   const shared = await joinShared('contract');
   const issuer = await startScriptedIssuer();
+  const gateways: RunningService[] = [];
   const startAnother = async (others: Record<string, string> = {}): Promise<GatewayWithIssuer> => {
     const [port = 0] = await freePorts(1);
     const baseUrl = `http://127.0.0.1:${port}`;
@@ -39,6 +43,7 @@ export async function joinWithIssuer(
       ...settings,
       ...others,
     });
+    gateways.push(gateway);
     return { baseUrl, gateway, browser: () => createPersonBrowser(baseUrl, issuer) };
   };
   const first = await startAnother();
@@ -48,6 +53,10 @@ export async function joinWithIssuer(
     api: createApiClient(first.baseUrl, shared.apiKey),
     issuer,
     startAnother,
+    leaks: () =>
+      gateways.flatMap((gateway) =>
+        leaksIn(gateway.output(), [shared.apiKey, ...issuer.secrets, ...issuer.claims]),
+      ),
     async stop() {
       await shared.stop();
       await issuer.close();

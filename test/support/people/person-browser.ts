@@ -29,6 +29,7 @@ export function createPersonBrowser(baseUrl: string, issuer: ScriptedIssuer): Pe
       expect(attributes).toContain('HttpOnly');
       if (value === '') cookies.delete(name);
       else cookies.set(name, value);
+      issuer.secrets.push(value);
     }
   };
   const request = async (method: string, path: string, body?: unknown, headers = {}) => {
@@ -54,8 +55,10 @@ export function createPersonBrowser(baseUrl: string, issuer: ScriptedIssuer): Pe
     put: (path: string, body: unknown, headers?: object) => request('PUT', path, body, headers),
     delete: (path: string, headers?: object) => request('DELETE', path, undefined, headers),
   };
-  const begin = async (asked: object = {}): Promise<string> =>
-    dataOf<{ url: string }>(await api.post('/dashboard/api/oidc', asked)).url;
+  const begin = async (asked: object = {}): Promise<string> => {
+    if ('invitation' in asked) issuer.secrets.push(String(asked.invitation));
+    return dataOf<{ url: string }>(await api.post('/dashboard/api/oidc', asked)).url;
+  };
   const comeBack = async (url: string): Promise<string> => {
     const response = await fetch(url, { headers: { cookie: cookieHeader() }, redirect: 'manual' });
     keep(response.headers);

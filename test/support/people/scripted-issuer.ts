@@ -18,8 +18,8 @@ interface Key {
 export interface Faults {
   /** Claims of the ID token in place of right ones; undefined leaves one out. */
   claims?: Record<string, unknown>;
-  /** Signs with a key that is not published, or with nothing. */
-  signature?: 'other_key' | 'none';
+  /** Signs with a key that is not published, with the published one as the secret of an HMAC, or with nothing. */
+  signature?: 'other_key' | 'hmac' | 'none';
   /** Parameters of the way back in place of right ones. */
   answer?: Record<string, string | undefined>;
   /** The `sub` of UserInfo. */
@@ -51,6 +51,8 @@ export interface ScriptedIssuer {
   requests: string[];
   /** Everything secret that it has issued: no log may have any of it. */
   secrets: string[];
+  /** What it has said about people, in texts that are long enough to be nothing else. */
+  claims: Set<string>;
   /** Lets somebody sign in at the address of a sign-in. Returns the address that the browser goes back to. */
   signIn: (authorizationUrl: string, login: Login) => string;
   /** Signs with a new key from now on, and publishes that alone. */
@@ -88,6 +90,7 @@ export async function startScriptedIssuer(port = 0): Promise<ScriptedIssuer> {
   const userInfos = new Map<string, object>();
   const requests: string[] = [];
   const secrets: string[] = [];
+  const told = new Set<string>();
   const server = createServer((request, response) => {
     requests.push(String(request.url));
     if (state === 'hanging') return;
@@ -100,6 +103,10 @@ export async function startScriptedIssuer(port = 0): Promise<ScriptedIssuer> {
 
   const sign = async (claims: JWTPayload, { signature }: Faults): Promise<string> => {
     if (signature === 'none') return unsigned(claims);
+    if (signature === 'hmac') {
+      const secret = new TextEncoder().encode(JSON.stringify(key.jwk));
+      return new SignJWT(claims).setProtectedHeader({ alg: 'HS256', kid: key.kid }).sign(secret);
+    }
     const signer = signature === 'other_key' ? { ...otherKey, kid: key.kid } : key;
     const token = new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: signer.kid });
     return token.sign(signer.privateKey);
@@ -159,11 +166,13 @@ export async function startScriptedIssuer(port = 0): Promise<ScriptedIssuer> {
     url,
     requests,
     secrets,
+    claims: told,
     signIn(authorizationUrl, { sub, claims = {}, userInfo = {}, faults = {} }) {
       const asked = new URL(authorizationUrl).searchParams;
       const redirectUri = asked.get('redirect_uri') ?? '';
       const code = randomUUID();
       secrets.push(code, asked.get('state') ?? '', asked.get('nonce') ?? '');
+      for (const text of textsOf([claims, userInfo])) told.add(text);
       authorized.set(code, {
         claims: { sub, ...claims },
         userInfo: { sub: faults.userInfoSubject ?? sub, ...userInfo },
@@ -183,12 +192,14 @@ export async function startScriptedIssuer(port = 0): Promise<ScriptedIssuer> {
     async rotate() {
       key = await newKey();
     },
-    logoutToken: (claims, faults = {}) => {
+    async logoutToken(claims, faults = {}) {
       const events = { 'http://schemas.openid.net/event/backchannel-logout': {} };
       const at = nowSeconds();
       const right = { iss: url, aud: CLIENT_ID, iat: at, exp: at + 120, jti: randomUUID(), events };
       const all = JSON.parse(JSON.stringify({ ...right, ...claims })) as JWTPayload;
-      return sign(all, faults);
+      const signed = await sign(all, faults);
+      secrets.push(signed);
+      return signed;
     },
     behave: (next) => {
       state = next;
@@ -198,6 +209,14 @@ export async function startScriptedIssuer(port = 0): Promise<ScriptedIssuer> {
       if (server.listening) await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+const MIN_TOLD_CHARS = 8;
+
+/** Returns the texts of a value, at any depth, that no log has by chance. */
+function textsOf(value: unknown): string[] {
+  if (typeof value === 'string') return value.length < MIN_TOLD_CHARS ? [] : [value];
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsOf) : [];
 }
 
 const metadataOf = (url: string) => ({

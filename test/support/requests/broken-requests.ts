@@ -176,7 +176,9 @@ function rewritten(request: WireRequest, template: string, text: string): WireRe
 }
 
 const TOO_MANY_BYTES = 262_145;
-const TOO_MANY_BYTES_OF_BATCH = 1_048_577;
+const TOO_MANY_BYTES_OF_LARGE = 1_048_577;
+/** Routes whose body may have a megabyte. */
+const LARGE = /\/(batch|import-event-types)$/;
 const TOO_DEEP = 66;
 
 const NOT_OBJECTS = [
@@ -239,7 +241,7 @@ function tooDeep(): string {
 }
 
 function padded(text: string, { path }: Operation): string {
-  const bytes = path.endsWith('/batch') ? TOO_MANY_BYTES_OF_BATCH : TOO_MANY_BYTES;
+  const bytes = LARGE.test(path) ? TOO_MANY_BYTES_OF_LARGE : TOO_MANY_BYTES;
   return text + ' '.repeat(Math.max(0, bytes - Buffer.byteLength(text)));
 }
 

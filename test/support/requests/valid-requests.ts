@@ -99,6 +99,16 @@ function idOf(
   );
 }
 
+/** Of few event types, which requests make and change again and again. */
+const DOCUMENT = fc
+  .dictionary(fc.constantFrom('order.paid', 'order/sent'), fc.string({ unit: 'grapheme' }))
+  .map((descriptions) => ({
+    openapi: '3.1.0',
+    webhooks: Object.fromEntries(
+      Object.entries(descriptions).map(([name, description]) => [name, { post: { description } }]),
+    ),
+  }));
+
 const { cert, key } = selfSigned('client.example.com');
 const TLS = fc.constantFrom<unknown>(null, { certificate: cert, key }, { ca: cert });
 
@@ -120,6 +130,7 @@ function valuesFor(deps: RequestDeps, operation: Operation): ValueOf {
       }
       if (field === 'tls') return TLS;
       if (field === 'filter') return FILTER;
+      if (field === 'document') return DOCUMENT;
       if (field === 'X-Request-Id')
         return fc.stringMatching(/^[A-Za-z0-9._-]{8,128}$|^[ -~]{1,40}$/);
       return null;

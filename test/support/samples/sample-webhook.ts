@@ -47,6 +47,7 @@ export function unopenedWebhook(id: string, problem: SealedValueError): Unopened
     filter: null,
     held: null,
     maxAttempts: null,
+    ordering: 'none',
     problem,
   };
 }

@@ -45,15 +45,17 @@ export function addImportCommands(program: Command, session: Session): void {
       '\nNothing changes at the other service. A second run changes nothing either, and goes on where the first one ended.\n' +
         'With --dry-run, the report says what would come over and what would not.',
     );
-  addPeer(command, 'svix', 'Svix: applications and endpoints').action(async (options) => {
-    await importFrom(session, {
-      ...options,
-      name: 'Svix',
-      tokenVariable: 'SVIX_TOKEN',
-      urlOf: svixUrlOf,
-      read: readSvix,
-    });
-  });
+  addPeer(command, 'svix', 'Svix: event types, applications and endpoints').action(
+    async (options) => {
+      await importFrom(session, {
+        ...options,
+        name: 'Svix',
+        tokenVariable: 'SVIX_TOKEN',
+        urlOf: svixUrlOf,
+        read: readSvix,
+      });
+    },
+  );
   addPeer(command, 'convoy', 'Convoy: endpoints and subscriptions of one project')
     .requiredOption('--from-project <id>', 'id of the project at Convoy')
     .action(async ({ fromProject, ...options }) => {
@@ -115,12 +117,18 @@ async function importFrom(session: Session, settings: ImportSettings): Promise<v
     if (ms >= SHOWN_WAIT_MS || options.verbose) output.note(text);
   };
   const peer = new PeerApi({ name, url, token, signal: world.signal, onWait });
+  const isDryRun = options.dryRun ?? false;
+  const sending = session.connect(session.credentials, { sendsDryRuns: true });
   const importer = new Importer({
     api: session.api,
     from: name,
     projectId,
     project: await missingProject(session, projectId, { name, environment }),
-    isDryRun: options.dryRun ?? false,
+    isDryRun,
+    importWebhooks: (webhooks) => {
+      const document = { openapi: '3.1.0', webhooks };
+      return sending.eventTypes.import(projectId, { document, dryRun: isDryRun });
+    },
     onProgress: ({ apps, webhooks }) => {
       output.progress(`${apps.read} apps, ${webhooks.read} webhooks`);
     },
@@ -175,10 +183,11 @@ function printReport({ output }: Session, report: ImportReport): void {
     output.value(report);
     return;
   }
-  const { from, project, isDryRun, apps, webhooks, findings } = report;
+  const { from, project, isDryRun, eventTypes, apps, webhooks, findings } = report;
   output.note(`${isDryRun ? 'Would come' : 'Came'} from ${from} to the project ${project}:`);
   output.table<[string, Counts]>(
     [
+      ['event types', eventTypes],
       ['apps', apps],
       ['webhooks', webhooks],
     ],

@@ -36,6 +36,8 @@ function pageOf({ kind, id, messageId = '' }: Found): string {
       return `/messages/${messageId}`;
     case 'resend':
       return `/resends/${id}`;
+    case 'cancellation':
+      return '/resends';
     case 'api_key':
       return '/api-keys';
   }

@@ -40,6 +40,7 @@ interface SendOptions {
   eventType?: string | undefined;
   tag?: string[] | undefined;
   externalId?: string | undefined;
+  orderingKey?: string | undefined;
   deliverAt?: GivenTime | undefined;
   expiresAt?: GivenTime | undefined;
   retentionDays?: number | undefined;
@@ -86,6 +87,7 @@ export function addSend(message: Command, session: Session): void {
     .option('--event-type <type>', 'event type, by which webhooks choose')
     .option('--tag <tag>', 'text by which you find it (repeatable)', parseEach)
     .option('--external-id <id>', 'your own id of the message')
+    .option('--ordering-key <key>', 'webhooks with an order get messages with it one by one')
     .option('--deliver-at <time>', 'start no attempt before then, or 2h for in', parseGivenTime)
     .option('--expires-at <time>', 'start no attempt from then on, or 2h for in', parseGivenTime)
     .option('--retention-days <n>', 'remove it so many days after its creation', parseCount)
@@ -187,11 +189,13 @@ function readPayloadBytes(session: Session, file: string | undefined): Promise<B
 
 /** The fields that the options have for every message. */
 function fieldsOf(options: SendOptions): Omit<Fields, 'rawPayload' | 'idempotencyKey'> {
-  const { eventType, tag, externalId, deliverAt, expiresAt, retentionDays } = options;
+  const { eventType, tag, externalId, orderingKey } = options;
+  const { deliverAt, expiresAt, retentionDays } = options;
   return {
     ...(eventType === undefined ? {} : { eventType }),
     ...(tag === undefined ? {} : { tags: tag }),
     ...(externalId === undefined ? {} : { externalId }),
+    ...(orderingKey === undefined ? {} : { orderingKey }),
     ...(deliverAt === undefined ? {} : { deliverAt: deliverAt.at }),
     ...(expiresAt === undefined ? {} : { expiresAt: expiresAt.at }),
     ...(retentionDays === undefined ? {} : { retentionDays }),

@@ -1,20 +1,23 @@
-import type { Command } from '@commander-js/extra-typings';
-import type { FoundWebhook, Webhook } from '@posthorn/client';
+import { type Command, Option } from '@commander-js/extra-typings';
+import type { FoundWebhook, OrderingKey, Webhook } from '@posthorn/client';
 import { WEBHOOK_RULES } from '@posthorn/client/rules';
 import {
   addFields,
   type Field,
   fieldsWith,
   type Options,
+  parseCount,
   parsePastTime,
   parseSeconds,
   readBody,
 } from '../options.ts';
+import type { Columns } from '../output.ts';
 import type { Session } from '../session.ts';
 import {
   addHoldCommands,
   addObjectCommands,
   ID,
+  LIST_LIMIT,
   type ListOption,
   METADATA,
   type ObjectKind,
@@ -74,6 +77,10 @@ const WEBHOOK_FIELDS = fieldsWith(WEBHOOK_RULES, [
   {
     flags: '--obey-control-headers',
     help: 'let the endpoint control deliveries by the response header webhook-delivery (otherwise --no-obey-control-headers)',
+  },
+  {
+    flags: '--ordering <how>',
+    help: 'whether deliveries with the same ordering key wait for each other',
   },
   {
     flags: '--header <header>',
@@ -195,9 +202,46 @@ export function addWebhookCommands(program: Command, session: Session): void {
       const pending = before === undefined ? {} : { createdBefore: before };
       session.output.value(await session.api.webhooks.cancelPending(id, pending));
     });
+  addOrderingKeys(webhook, session);
   addRotateSecret(webhook, session);
   const of = 'the webhook';
   addHoldCommands(webhook, session, { name: 'webhook', of, api: ({ webhooks }) => webhooks });
+}
+
+const KEY_COLUMNS: Columns<OrderingKey> = {
+  key: ({ orderingKey }) => orderingKey,
+  state: ({ state }) => state,
+  delivery: ({ headDeliveryId }) => headDeliveryId,
+  'next attempt': ({ nextAttemptAt }) => nextAttemptAt,
+  waiting: ({ waiting }) => waiting,
+  since: ({ since }) => since,
+};
+
+function addOrderingKeys(webhook: Command, session: Session): void {
+  const keys = webhook
+    .command('ordering-keys')
+    .description('ordering keys whose deliveries wait for an earlier one');
+  keys
+    .command('list')
+    .argument('<id>', ID)
+    .description('list them, blocked ones first')
+    .addOption(new Option('--state <state>', 'only these').choices(['blocked', 'waiting']))
+    .option('--limit <count>', 'print at most this many', parseCount, LIST_LIMIT)
+    .action(async (id, { state, limit }) => {
+      const listed = session.api.webhooks.orderingKeys(id, state === undefined ? {} : { state });
+      await session.output.list(listed, KEY_COLUMNS, limit);
+    });
+  keys
+    .command('skip')
+    .argument('<id>', ID)
+    .argument('<key>', 'ordering key that is blocked')
+    .requiredOption('--delivery <id>', 'exhausted delivery at which it is blocked')
+    .description('go on behind the exhausted delivery, which stays so')
+    .action(async (id, orderingKey, { delivery: deliveryId }) => {
+      await session.confirm(`Skip the delivery ${deliveryId} of the key ${orderingKey}?`);
+      const { webhooks } = session.api;
+      session.output.value(await webhooks.skipOrderingKey(id, { orderingKey, deliveryId }));
+    });
 }
 
 function addRotateSecret(webhook: Command, session: Session): void {

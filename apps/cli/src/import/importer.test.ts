@@ -173,10 +173,15 @@ describe('an id that is no uid', () => {
   });
 });
 
+const importNothing = () => {
+  throw new Error('There are no event types');
+};
+
 async function importInto(model: ModelApi, mapped: readonly Mapped[]): Promise<ImportReport> {
   const { fetch } = model;
   const api = new Posthorn({ apiKey: 'phk_1', baseUrl: 'http://model', fetch, maxRetries: 0 });
   const importer = new Importer({
+    importWebhooks: importNothing,
     api,
     from: 'Test',
     projectId: TARGET.projectId,

@@ -9,6 +9,7 @@ import { describeFailure, Interrupted } from '../failures.ts';
 import { applyPlan, readPresent } from '../plan/adapter.ts';
 import type { Document, DocumentOf, Kind } from '../plan/documents.ts';
 import { type Change, planChanges, type Present, type PresentObject } from '../plan/plan.ts';
+import { importPart, type ImportWebhooks, type MappedEventType, partsOf } from './event-types.ts';
 import {
   FINDING_KINDS,
   type Finding,
@@ -45,6 +46,7 @@ export interface ImportReport {
   from: string;
   project: string;
   isDryRun: boolean;
+  eventTypes: Counts;
   apps: Counts;
   webhooks: Counts;
   findings: ReportedFinding[];
@@ -58,6 +60,8 @@ export interface ImportOptions {
   /** Null when it is there already. */
   project: DocumentOf<'Project'> | null;
   isDryRun: boolean;
+  /** Into the project, or with `isDryRun` what that would change. */
+  importWebhooks: ImportWebhooks;
   onProgress: (report: ImportReport) => void;
 }
 
@@ -73,7 +77,7 @@ export class Importer {
   constructor(options: ImportOptions) {
     this.#options = options;
     const { from, projectId: project, isDryRun } = options;
-    const counts = { apps: noCounts(), webhooks: noCounts() };
+    const counts = { eventTypes: noCounts(), apps: noCounts(), webhooks: noCounts() };
     this.#report = { from, project, isDryRun, ...counts, findings: [] };
   }
 
@@ -94,8 +98,8 @@ export class Importer {
     try {
       for await (const each of mapped) {
         this.#add(each);
-        const { apps, webhooks } = this.#batch;
-        if (apps.size + webhooks.size >= BATCH_SIZE) await this.#flush();
+        const { eventTypes, apps, webhooks } = this.#batch;
+        if (eventTypes.size + apps.size + webhooks.size >= BATCH_SIZE) await this.#flush();
       }
     } catch (error) {
       // Posthorn itself cannot be reached, or the user ended the command.
@@ -109,6 +113,11 @@ export class Importer {
   #add(mapped: Mapped): void {
     if (mapped.kind === 'Unmapped') {
       this.#note(mapped.object, mapped.findings);
+      return;
+    }
+    if (mapped.kind === 'EventType') {
+      this.#note(mapped.source, mapped.findings);
+      this.#batch.eventTypes.set(mapped.name, mapped);
       return;
     }
     this.#note(mapped.document.source, mapped.findings);
@@ -131,9 +140,10 @@ export class Importer {
 
   async #flush(): Promise<void> {
     const { api, project, isDryRun } = this.#options;
-    const { apps } = this.#batch;
+    const { eventTypes, apps } = this.#batch;
     const webhooks = [...this.#batch.webhooks.values()];
     this.#batch = emptyBatch();
+    if (eventTypes.size > 0) await this.#flushEventTypes([...eventTypes.values()]);
     if (apps.size === 0) return;
     const owners: Document[] = [...(project ? [project] : []), ...apps.values()];
     const candidates = webhooks.flatMap(({ document, qualifiedUid }) => [
@@ -154,6 +164,28 @@ export class Importer {
       }
     }
     for (const document of documents) this.#count(document, changes.get(keyOf(document)), failures);
+    this.#options.onProgress(this.#report);
+  }
+
+  async #flushEventTypes(types: readonly MappedEventType[]): Promise<void> {
+    const { api, project, isDryRun, importWebhooks } = this.#options;
+    const { eventTypes: counts } = this.#report;
+    counts.read += types.length;
+    const present = project && (await readPresent(api, [project]));
+    if (present?.objects.length === 0 && isDryRun) {
+      // The project is made by the import itself.
+      counts.created += types.length;
+      return;
+    }
+    if (project && present && !isDryRun) await applyPlan(api, planChanges([project], present));
+    for (const part of partsOf(types)) {
+      const { imported, failed } = await importPart(part, importWebhooks);
+      counts.failed += failed.length;
+      for (const { type, finding } of failed) this.#note(type.source, [finding]);
+      counts.created += imported?.created ?? 0;
+      counts.updated += imported?.updated ?? 0;
+    }
+    counts.unchanged = counts.read - counts.created - counts.updated - counts.failed;
     this.#options.onProgress(this.#report);
   }
 
@@ -193,6 +225,7 @@ export class Importer {
  * The second one would get a uid of its own, and each message would come twice.
  */
 const emptyBatch = () => ({
+  eventTypes: new Map<string, MappedEventType>(),
   apps: new Map<string, DocumentOf<'App'>>(),
   webhooks: new Map<string, MappedWebhook>(),
 });

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { REFUSED_HEADERS, WEBHOOK_RULES } from '@posthorn/client/rules';
 import { type DocumentOf, Secret, UID, type WebhookFields } from '../plan/documents.ts';
+import type { MappedEventType } from './event-types.ts';
 import { isJson } from './peer-api.ts';
 
 /*
@@ -59,7 +60,7 @@ export interface Unmapped {
   findings: readonly Finding[];
 }
 
-export type Mapped = MappedApp | MappedWebhook | Unmapped;
+export type Mapped = MappedApp | MappedEventType | MappedWebhook | Unmapped;
 
 /** Where apps come to. */
 export interface Target {

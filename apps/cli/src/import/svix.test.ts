@@ -193,7 +193,7 @@ describe('an endpoint of Svix', () => {
 
 describe('all of Svix', () => {
   const DATA: SvixData = {
-    eventTypes: ['order.paid', 'order.sent'],
+    eventTypes: [{ name: 'order.paid' }, { name: 'größe' }],
     apps: Array.from({ length: 5 }, (_, nth) => ({
       id: `app_${nth}`,
       uid: nth === 0 ? null : `customer-${nth}`,
@@ -212,7 +212,7 @@ describe('all of Svix', () => {
     const { api } = await start(DATA, 2);
     const all = await readAll(readSvix(api, TARGET));
 
-    const order = all.flatMap((each) => (each.kind === 'Unmapped' ? [] : [each.document.uid]));
+    const order = all.flatMap((each) => ('document' in each ? [each.document.uid] : []));
     const expected = DATA.apps.flatMap(({ id, uid, endpoints }) => [
       uid ?? id,
       ...endpoints.map((endpoint) => endpoint.id),
@@ -220,12 +220,13 @@ describe('all of Svix', () => {
     expect(order).toEqual(expected);
   });
 
-  it('reports event types and other destinations as left out', async () => {
+  it('has its event types, and reports those with other names and other destinations', async () => {
     const { api } = await start(DATA);
     const all = await readAll(readSvix(api, TARGET));
 
+    expect(all[0]).toMatchObject({ kind: 'EventType', name: 'order.paid' });
     expect(all.flatMap(({ findings }) => findings)).toMatchObject([
-      { kind: 'leftOut', detail: '2 event types' },
+      { kind: 'leftOut', detail: 'größe' },
       { kind: 'leftOut', about: 'destinations of the type sqs', detail: 'dest_1' },
     ]);
   });
@@ -272,7 +273,7 @@ describe('all of Svix', () => {
     const all = await readAll(readSvix(api, TARGET));
 
     expect(all.filter(({ kind }) => kind === 'Webhook')).toHaveLength(10);
-    expect(all.flatMap(({ findings }) => findings)).toMatchObject([{ detail: '2 event types' }]);
+    expect(all.flatMap(({ findings }) => findings)).toMatchObject([{ detail: 'größe' }]);
   });
 
   it('is read through limits and resets', async () => {

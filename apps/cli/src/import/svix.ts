@@ -1,4 +1,5 @@
 import { type DocumentOf, Secret, type WebhookFields } from '../plan/documents.ts';
+import { mapEventType, type MappedEventType } from './event-types.ts';
 import {
   collectFindings,
   eventTypesOf,
@@ -27,6 +28,7 @@ import {
   attemptRead,
   idOf,
   type Json,
+  jsonOf,
   jsonsOf,
   mapConcurrently,
   numberOf,
@@ -47,6 +49,7 @@ import {
  * its libraries (2.5.0):
  *  - Routes under /api/v1: app, app/{id}/endpoint and app/{id}/destination are lists with `limit` (at most 250),
  *    `iterator`, `data`, `done`. Of an endpoint: secret, headers, transformation. A path takes ids and uids.
+ *  - event-type is a list too, without archived ones; `with_content` adds `schemas` by version, with `examples` in them.
  *  - Authentication: `Authorization: Bearer`. The end of a token names its region.
  *  - uids have up to 256 letters, digits and - _ . ; those of endpoints are unique in their app.
  *  - A secret is base64 of random bytes with or without `whsec_`; for asymmetric signatures it is `whpk_` and the public key.
@@ -81,7 +84,7 @@ export interface SvixEndpoint {
   transformation: Json;
 }
 
-/** Reads apps, and the endpoints of each after it. */
+/** Reads event types, then apps, and the endpoints of each after it. */
 export async function* readSvix(api: PeerApi, target: Target): AsyncGenerator<Mapped> {
   yield* readEventTypes(api);
   const parts = mapConcurrently(appsOf(api, target), APPS_AHEAD, (app) => readApp(api, app));
@@ -99,17 +102,35 @@ export async function* readSvix(api: PeerApi, target: Target): AsyncGenerator<Ma
   }
 }
 
-/** Posthorn has no catalogue of event types: one finding counts those of Svix. */
 async function* readEventTypes(api: PeerApi): AsyncGenerator<Mapped> {
-  let count = 0;
-  for await (const type of objectsOf(pagesOf(api, '/api/v1/event-type'))) {
+  const query = { with_content: 'true' };
+  for await (const type of objectsOf(pagesOf(api, '/api/v1/event-type', query))) {
     if (type instanceof PeerRefusal) yield unreadable('event types', 'event types', type);
-    else count += 1;
+    else yield mapSvixEventType(type);
   }
-  if (count === 0) return;
-  const about = 'the catalogue of event types: webhooks and messages name their types';
-  const findings: Finding[] = [{ kind: 'leftOut', about, detail: `${count} event types` }];
-  yield { kind: 'Unmapped', object: 'event types', findings };
+}
+
+/** The newest of its schemas comes over, and the first of the examples in it. */
+export function mapSvixEventType(type: Json): MappedEventType | Unmapped {
+  const { findings, note } = collectFindings();
+  const name = textOf(type.name) ?? '';
+  const schemas = jsonOf(type.schemas);
+  const newest = Math.max(0, ...Object.keys(schemas).map(Number));
+  // It names an earlier draft, whose usual keywords are those of today.
+  const { $schema: _draft, ...schema } = jsonOf(schemas[String(newest)]);
+  if (jsonsOf(type.featureFlags).length > 0 || textOf(type.featureFlag) !== undefined) {
+    note('leftOut', 'feature flags of event types: all customers see them');
+  }
+  const mapped = {
+    name,
+    source: `Svix event type ${name}`,
+    description: textOf(type.description) ?? '',
+    group: textOf(type.groupName),
+    schema: newest === 0 ? undefined : schema,
+    example: jsonsOf(schema.examples)[0],
+    isDeprecated: type.deprecated === true,
+  };
+  return mapEventType(mapped, findings, note);
 }
 
 async function* appsOf(api: PeerApi, { only }: Target): AsyncGenerator<Read> {
@@ -148,11 +169,15 @@ async function noteDestinations(api: PeerApi, path: string, note: Note): Promise
   }
 }
 
-async function* pagesOf(api: PeerApi, path: string): AsyncGenerator<Json[], void, undefined> {
+async function* pagesOf(
+  api: PeerApi,
+  path: string,
+  options: Query = {},
+): AsyncGenerator<Json[], void, undefined> {
   const seen = new Set<string>();
   let iterator: string | undefined;
   do {
-    const query: Query = { limit: PAGE_SIZE, iterator };
+    const query: Query = { ...options, limit: PAGE_SIZE, iterator };
     const page = await api.get(path, query);
     yield jsonsOf(page.data);
     iterator = page.done === true ? undefined : textOf(page.iterator);

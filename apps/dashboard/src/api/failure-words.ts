@@ -108,6 +108,7 @@ const NEXT_STEPS = {
   request_timeout: { text: 'The connection was too slow. Try again.' },
   delivery_pending: NOTHING_MORE,
   delivery_final: NOTHING_MORE,
+  not_blocked: { text: 'It has been skipped or sent again since.' },
   quota_exceeded: {
     text: 'Delete what is not needed any more, or ask the operator for more.',
     inPortal:

@@ -1,5 +1,5 @@
-import { queryOptions } from '@tanstack/react-query';
-import { api, dataOf, given, type Schemas } from './client.ts';
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { answerOf, api, dataOf, given, type Schemas } from './client.ts';
 import type { UndeliveredFilter } from './messages.ts';
 
 /** What is done with all deliveries that the filters of the list select. */
@@ -36,4 +36,22 @@ export const cancellationQuery = (cancellationId: string) =>
     queryFn: () =>
       dataOf(api.GET('/cancellations/{cancellationId}', { params: { path: { cancellationId } } })),
     refetchInterval: ({ state }) => (state.data?.status === 'running' ? 1_000 : false),
+  });
+
+export const cancellationsQuery = (filter: {
+  appId?: string | undefined;
+  webhookId?: string | undefined;
+}) =>
+  infiniteQueryOptions({
+    queryKey: ['cancellations', filter],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam }) =>
+      answerOf(
+        api.GET('/cancellations', { params: { query: given({ ...filter, cursor: pageParam }) } }),
+      ),
+    getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+    refetchInterval: ({ state }) => {
+      const all = state.data?.pages.flatMap(({ data }) => data) ?? [];
+      return all.some(({ status }) => status === 'running') ? 2_000 : false;
+    },
   });

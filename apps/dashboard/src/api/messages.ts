@@ -105,7 +105,7 @@ export const deliveryQuery = (deliveryId: string) =>
 
 export interface UndeliveredFilter {
   status?: 'pending' | 'exhausted' | 'cancelled' | undefined;
-  waiting?: 'hold' | 'time' | undefined;
+  waiting?: 'hold' | 'order' | 'time' | undefined;
   reason?: FilterReason | undefined;
   since?: string | undefined;
   until?: string | undefined;

@@ -38,8 +38,39 @@ export const healthQuery = (webhookId: string) =>
       dataOf(api.GET('/webhooks/{webhookId}/health', { params: { path: { webhookId } } })),
   });
 
+const KEYS_PER_PAGE = 20;
+
+/** The ordering keys of a webhook whose deliveries wait, blocked ones first. */
+export const orderingKeysQuery = (webhookId: string) =>
+  infiniteQueryOptions({
+    queryKey: ['orderingKeys', webhookId],
+    staleTime: FRESH_MS,
+    refetchInterval: DUE_MS,
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam }) => {
+      const query = { limit: KEYS_PER_PAGE, ...given({ cursor: pageParam }) };
+      const params = { path: { webhookId }, query };
+      return answerOf(api.GET('/webhooks/{webhookId}/ordering-keys', { params }));
+    },
+    getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+  });
+
+export function skipOrderingKey(
+  webhookId: string,
+  body: Schemas['SkipOrderingKey'],
+): Promise<Schemas['SkippedOrderingKey']> {
+  const params = { path: { webhookId } };
+  return dataOf(api.POST('/webhooks/{webhookId}/ordering-keys/skip', { params, body }));
+}
+
 export function testFilter(body: Schemas['TestFilter']): Promise<Schemas['TestedFilter']> {
   return dataOf(api.POST('/test-filter', { body }));
+}
+
+/** With the example of an event type, or '' for the usual test message. */
+export function sendTest(webhookId: string, eventType: string) {
+  const call = { params: { path: { webhookId } }, body: given({ eventType }) };
+  return dataOf(api.POST('/webhooks/{webhookId}/test', call));
 }
 
 export type FoundWebhook = Schemas['FoundWebhook'];
@@ -51,6 +82,9 @@ interface WebhookFilter {
   /** Part of the URL, the name or an event type, or the whole id or uid. */
   text?: string | undefined;
   appId?: string | undefined;
+  projectId?: string | undefined;
+  /** One that they select, in whatever way. */
+  eventType?: string | undefined;
 }
 
 /** Page by page, newest first. */

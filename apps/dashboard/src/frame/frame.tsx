@@ -158,6 +158,7 @@ const GROUPS = [
     name: 'Configure',
     places: [
       { to: '/webhooks', name: 'Webhooks' },
+      { to: '/event-types', name: 'Event types' },
       { to: '/projects', name: 'Projects and apps' },
       { to: '/start', name: 'First steps' },
     ],

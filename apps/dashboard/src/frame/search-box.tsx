@@ -127,6 +127,8 @@ function useOpenFound(): (found: Found) => void {
         });
       case 'resend':
         return void navigate({ to: '/resends/$resendId', params: { resendId: id } });
+      case 'cancellation':
+        return void navigate({ to: '/resends', hash: id });
       case 'api_key':
         return void navigate({ to: '/api-keys', hash: id });
     }

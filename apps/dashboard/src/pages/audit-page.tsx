@@ -144,7 +144,7 @@ function changeText(before: Value, after: Value): string {
 const ISO_TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 
 function valueText(value: Value): string {
-  if (value === null) return '–';
+  if (value === null || (Array.isArray(value) && value.length === 0)) return '–';
   if (Array.isArray(value)) return value.join(', ');
   const text = String(value);
   return ISO_TIME.test(text) ? absoluteTime(Date.parse(text)) : text;

@@ -123,6 +123,7 @@ function Filters({ search, status }: { search: UndeliveredFilter; status: Delive
 
 const WAIT_OPTIONS = [
   { value: 'hold', label: 'on hold' },
+  { value: 'order', label: 'for its key' },
   { value: 'time', label: 'for its time' },
 ];
 
@@ -331,6 +332,7 @@ function columnsWith(
 function whyOf({ reason, waiting, lastOutcome }: Schemas['ListedDelivery']): string {
   if (reason !== null) return cancelWords(reason);
   if (waiting === 'hold') return 'on hold';
+  if (waiting === 'order') return 'waits for its key';
   if (waiting === 'time') return 'its time has not come';
   return lastOutcome === null ? 'no attempt yet' : `the endpoint ${outcomeWords(lastOutcome)}`;
 }

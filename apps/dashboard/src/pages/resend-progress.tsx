@@ -76,8 +76,10 @@ export function ResendCounts({ resend }: { resend: Resend }) {
   );
 }
 
-/** The webhooks and apps of resends. */
-export function useOwners(resends: readonly Resend[]) {
+type Owner = Pick<Resend, 'appId' | 'webhookId'>;
+
+/** The webhooks and apps of resends or cancellations. */
+export function useOwners(resends: readonly Owner[]) {
   return {
     webhooks: useWebhooks(resends.map(({ webhookId }) => webhookId)),
     apps: useApps(resends.map(({ appId, webhookId }) => (webhookId === null ? appId : null))),
@@ -90,16 +92,34 @@ interface ResendOwnerProps extends ReturnType<typeof useOwners> {
 
 /** What a resend is of, with the link to it. */
 export function ResendOwner({ resend, webhooks, apps }: ResendOwnerProps) {
-  const { kind: what, appId, webhookId, outcome, filter } = resend;
-  const only = filter?.eventType ?? filter?.reason?.replaceAll('_', ' ') ?? null;
+  const { kind, outcome, filter } = resend;
+  const only =
+    outcome === null
+      ? (filter?.eventType ?? filter?.reason?.replaceAll('_', ' ') ?? null)
+      : outcomeWords(outcome);
+  return (
+    <>
+      <WhoseDeliveries owner={resend} only={only} webhooks={webhooks} apps={apps} />
+      {kind === 'replay' && ' messages that it has missed'}
+    </>
+  );
+}
+
+interface WhoseProps extends ReturnType<typeof useOwners> {
+  owner: Owner;
+  /** What else selects the deliveries; null for nothing. */
+  only: string | null;
+}
+
+/** The webhook, app or company whose deliveries are sent again or cancelled, with the link to it. */
+export function WhoseDeliveries({ owner, only, webhooks, apps }: WhoseProps) {
+  const { appId, webhookId } = owner;
   const { kind } = useSession();
   if (webhookId !== null) {
     return (
       <>
         <WebhookLink webhookId={webhookId} webhook={webhooks.get(webhookId)} />
-        {what === 'replay' && 'messages that it has missed'}
-        {outcome !== null && `only “${outcomeWords(outcome)}”`}
-        {only !== null && `only “${only}”`}
+        {only !== null && ` only “${only}”`}
       </>
     );
   }

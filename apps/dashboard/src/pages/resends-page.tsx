@@ -9,6 +9,7 @@ import { Empty, QueryView, ShowMore } from '../parts/states.tsx';
 import { type Column, Rows, WIDTHS } from '../parts/table.tsx';
 import { Cut, When } from '../parts/values.tsx';
 import { useSession } from '../session/session-context.ts';
+import { Cancellations } from './cancellations.tsx';
 import {
   AbortResend,
   ResendCounts,
@@ -29,6 +30,7 @@ export function ResendsPage() {
         {({ pages }) => <Resends resends={pages.flatMap(({ data }) => data)} />}
       </QueryView>
       <ShowMore query={query}>Show older resends</ShowMore>
+      <Cancellations appId={appId} webhookId={webhookId} />
     </Page>
   );
 }

@@ -37,7 +37,7 @@ describe('rightsOf', () => {
     expect(Object.values(rightsOf(session(['read'])))).not.toContain(true);
   });
 
-  it('offers an administrator everything', () => {
+  it('offers an admin everything', () => {
     expect(Object.values(rightsOf(session(['admin'])))).not.toContain(false);
   });
 

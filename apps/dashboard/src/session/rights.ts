@@ -90,6 +90,7 @@ const PAGES = {
   '/projects': DASHBOARD_ONLY,
   '/projects/$projectId': DASHBOARD_ONLY,
   '/apps/$appId': DASHBOARD_ONLY,
+  '/event-types': EVERYWHERE,
   '/webhooks': EVERYWHERE,
   '/webhooks/new': {
     isInPortal: true,

@@ -13,6 +13,7 @@ import { isDarkEnough } from './contrast.ts';
 export const theme = createTheme({
   cursorType: 'pointer',
   defaultRadius: 'sm',
+  respectReducedMotion: true,
   components: {
     Tooltip: { defaultProps: { multiline: true, maw: 360, withinPortal: true } },
   },

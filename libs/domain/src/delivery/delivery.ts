@@ -1,4 +1,11 @@
-import { type Lifetime, lifetimeOf, type NotStored, notStoredOf } from '../message.ts';
+import {
+  type InOrder,
+  type Lifetime,
+  lifetimeOf,
+  type NotStored,
+  notStoredOf,
+  orderOf,
+} from '../message.ts';
 import type { Header } from '../webhook.ts';
 import type { Waiting } from '../waiting.ts';
 
@@ -67,7 +74,7 @@ export interface Attempt {
 }
 
 /** A message, its target and their owner. Every record of a delivery carries it. */
-export interface DeliveryRef extends NotStored, Lifetime {
+export interface DeliveryRef extends NotStored, Lifetime, InOrder {
   messageId: string;
   webhookId: string;
   companyId: string;
@@ -154,7 +161,7 @@ export function awaitsAttempt(delivery: DeliveryState | undefined, attemptNumber
 export function refOf(source: DeliveryRef): DeliveryRef {
   const { messageId, webhookId, companyId, appId, createdAtMs } = source;
   const ref = { messageId, webhookId, companyId, appId, createdAtMs };
-  return { ...ref, ...notStoredOf(source), ...lifetimeOf(source) };
+  return { ...ref, ...notStoredOf(source), ...lifetimeOf(source), ...orderOf(source) };
 }
 
 /** The outcomes of attempts. They are labels of metrics, so the list is closed. */

@@ -5,6 +5,7 @@ import {
   type Message,
   type NotStored,
   notStoredOf,
+  orderOfMessage,
 } from '../message.ts';
 import {
   type Attempt,
@@ -89,7 +90,14 @@ export function settleWaiting(
 export function unattemptedDelivery(
   message: Pick<
     Message,
-    'id' | 'companyId' | 'appId' | 'disabledTargets' | 'createdAtMs' | 'deliverAtMs'
+    | 'id'
+    | 'companyId'
+    | 'appId'
+    | 'disabledTargets'
+    | 'createdAtMs'
+    | 'deliverAtMs'
+    | 'isOrdered'
+    | 'orderingKey'
   > &
     NotStored &
     Lifetime,
@@ -98,7 +106,11 @@ export function unattemptedDelivery(
 ): SettledDelivery {
   const { id: messageId, companyId, appId, createdAtMs } = message;
   const deliveryId = deliveryIdOf(messageId, webhookId);
-  const options = { ...notStoredOf(message), ...lifetimeOf(message) };
+  const options = {
+    ...notStoredOf(message),
+    ...lifetimeOf(message),
+    ...orderOfMessage(message),
+  };
   const ref = { deliveryId, messageId, webhookId, companyId, appId, createdAtMs, ...options };
   const reason = cancelReasonAtAcceptance(message, webhookId);
   if (reason) return settleCancelled(ref, reason, atMs);

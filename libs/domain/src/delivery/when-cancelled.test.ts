@@ -48,6 +48,16 @@ describe('a parked attempt that is due', () => {
     expect(decide({})).toEqual(RELEASE);
   });
 
+  test('goes to the dispatcher with an ordering key, which goes on behind what has ended or is cancelled', () => {
+    const lookedUp = { kind: 'release', isLookedUp: true };
+    const ordered = (changes: Partial<Releasable>) =>
+      decide({ due: { ...due, orderingKey: 'order-1' }, ...changes });
+    expect(ordered({})).toEqual(RELEASE);
+    expect(ordered({ delivery: { status: 'cancelled', attemptCount: 2 } })).toEqual(lookedUp);
+    expect(ordered({ webhook: { ...webhook, disabled: true } })).toEqual(lookedUp);
+    expect(ordered({ delivery: { status: 'pending', attemptCount: 3 } })).toEqual(DROP);
+  });
+
   test('is dropped when a resend has delivered its delivery', () => {
     expect(decide({ delivery: { status: 'delivered', attemptCount: 8 } })).toEqual(DROP);
   });

@@ -1,14 +1,19 @@
-import type { Lifetime, Message } from '../message.ts';
-import { awaitsAttempt, type CancelReason, type DeliveryState, type Trigger } from './delivery.ts';
+import type { InOrder, Lifetime, Message } from '../message.ts';
+import {
+  awaitsAttempt,
+  type CancelReason,
+  type DeliveryState,
+  isFinal,
+  type Trigger,
+} from './delivery.ts';
 import { type Holders, isOnHold } from '../waiting.ts';
 
 /**
  * When a delivery is cancelled (docs/contract.md C10.8). These are all the cases:
  *
  * 1. Its webhook is disabled when the message is accepted: `cancelReasonAtAcceptance`. This is final,
- *    also when the webhook is enabled a moment later. The gateway stores the cancellation before it
- *    responds. Otherwise the dispatcher stores it (`isCancelled` in the message-created record), or, when
- *    the records of the message were lost, the sweep of the retry service.
+ *    also when the webhook is enabled a moment later. The message states it, and lists derive the delivery
+ *    from it (platform/mongo/messages/stated-deliveries.ts): it gets a document when a resend marks it.
  * 2. An attempt is due and its webhook is deleted or disabled: `cancelReasonOf`. The dispatcher checks
  *    this right before each request, the retry service when it releases a parked attempt.
  * 3. An attempt failed, and its webhook was deleted or disabled meanwhile: `cancelReasonOf` again, when
@@ -128,10 +133,13 @@ export function expiryReasonAt(
 
 /** The decision about a parked or deferred attempt that is due. */
 type ReleaseDecision =
-  { kind: 'release' } | { kind: 'drop' } | { kind: 'cancel'; reason: CancelReason };
+  /** `isLookedUp`: the dispatcher is to look up what is recorded, and makes no attempt of a delivery that has ended. */
+  | { kind: 'release'; isLookedUp?: true }
+  | { kind: 'drop' }
+  | { kind: 'cancel'; reason: CancelReason };
 
 export interface Releasable {
-  due: Cancellable & Lifetime & { attemptNumber: number };
+  due: Cancellable & Lifetime & InOrder & { attemptNumber: number };
   /** Milliseconds since 1970. */
   nowMs: number;
   /** The attempt was deferred, or published by the sweep: its record may be the only one. */
@@ -143,20 +151,24 @@ export interface Releasable {
 }
 
 const RELEASE: ReleaseDecision = { kind: 'release' };
+const RELEASE_LOOKED_UP: ReleaseDecision = { kind: 'release', isLookedUp: true };
 const DROP: ReleaseDecision = { kind: 'drop' };
 
 /**
  * Decides by the records at the moment of release, not by those at the moment of parking. Three kinds are always
  * released, because only the dispatcher can settle them: a resend, whose mark decides; a delivery that is not
  * recorded yet; and an attempt that one dispatcher deferred while another made it, and may have died before it
- * published the failure.
+ * published the failure. So is a delivery with an ordering key that has ended or is to be cancelled: the dispatcher goes on
+ * behind it.
  */
 export function decideRelease(parked: Releasable): ReleaseDecision {
   const { due, nowMs, isDeferred, delivery, webhook } = parked;
   if (due.trigger === 'resend' || !delivery) return RELEASE;
   const isRecorded = delivery.status === 'pending' && delivery.attemptCount === due.attemptNumber;
   const isWanted = awaitsAttempt(delivery, due.attemptNumber) || (isDeferred && isRecorded);
-  if (!isWanted) return DROP;
+  const isOrdered = due.orderingKey !== undefined;
+  if (!isWanted) return isOrdered && isFinal(delivery.status) ? RELEASE_LOOKED_UP : DROP;
   const reason = cancelReasonOf(webhook, due) ?? expiryReasonAt(due, nowMs);
-  return reason ? { kind: 'cancel', reason } : RELEASE;
+  if (!reason) return RELEASE;
+  return isOrdered ? RELEASE_LOOKED_UP : { kind: 'cancel', reason };
 }

@@ -14,6 +14,9 @@ export const DELIVERY_REF = {
   omitsResponses: z.literal(true).exactOptional(),
   expiresAtMs: z.number().int().exactOptional(),
   removeAtMs: z.number().int().exactOptional(),
+  // 256 characters have at most 512 UTF-16 units.
+  orderingKey: z.string().max(512).exactOptional(),
+  position: z.number().int().exactOptional(),
 };
 
 /** The record cannot be read; it goes to the dead letters. */

@@ -134,6 +134,14 @@ export function releasedRecord(delivery: Waited, atMs: number): RetryDueRecord {
   return recordOf(delivery, fields, lookedUp(atMs));
 }
 
+/**
+ * The attempt of a delivery that has waited for earlier ones with its ordering key. Those of a key are published in their
+ * order, and the dispatcher decides again whether each may begin.
+ */
+export function orderedRecord(delivery: Waited, atMs: number): RetryDueRecord {
+  return releasedRecord(delivery, atMs);
+}
+
 /** The first attempt of a replayed message. It stands behind fresh messages. */
 export function replayedRecord(ref: DeliveryRef, atMs: number): RetryDueRecord {
   return recordOf(ref, { attemptNumber: 1, dueAtMs: atMs, isStored: true }, lookedUp(atMs));

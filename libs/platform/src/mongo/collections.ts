@@ -23,6 +23,7 @@ export interface DocumentOf {
   filterCancellations: Documents.FilterCancellationDocument;
   removals: Documents.RemovalDocument;
   holdNotes: Documents.HoldNoteDocument;
+  sequences: Documents.SequenceDocument;
   links: LinkDocument;
   people: Documents.PersonDocument;
   peopleSettings: Documents.PeopleSettingsDocument;

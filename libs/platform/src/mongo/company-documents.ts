@@ -23,6 +23,7 @@ const OWNED: Record<OwnedName, true> = {
   filterCancellations: true,
   removals: true,
   holdNotes: true,
+  sequences: true,
   links: true,
   people: true,
   peopleSettings: true,

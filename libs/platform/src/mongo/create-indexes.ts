@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { mongo } from 'mongoose';
 import type { CollectionName } from './collections.ts';
+import {
+  BLOCKED_KEY,
+  SEQUENCE_DUE_KEY,
+  SEQUENCE_DUE_OF_COMPANY_KEY,
+} from './messages/sequences.ts';
 import { storeLayout } from './days/day-collections.ts';
 import { KEY_DAYS } from './days/days.ts';
 import { type AppliedResult, applyIndexes, type IndexSpec, type RetiredIndex } from './indexes.ts';
@@ -146,6 +151,19 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   { collection: 'resends', key: { companyId: 1, _id: 1 } },
   { collection: 'removals', key: { companyId: 1, _id: 1 } },
   { collection: 'holdNotes', key: { companyId: 1, _id: 1 } },
+  // The keys of a webhook whose deliveries wait, the oldest first; the blocked ones are counted.
+  { collection: 'sequences', key: { companyId: 1, webhookId: 1, isBlocked: 1, since: 1, _id: 1 } },
+  // The sequences that have been due for the longest, and those of each company.
+  { collection: 'sequences', key: SEQUENCE_DUE_KEY },
+  { collection: 'sequences', key: SEQUENCE_DUE_OF_COMPANY_KEY },
+  // A company is removed with its sequences.
+  { collection: 'sequences', key: { companyId: 1, _id: 1 } },
+  // All blocked ones, for a metric; nearly none is in the index.
+  {
+    collection: 'sequences',
+    key: BLOCKED_KEY,
+    options: { partialFilterExpression: { isBlocked: true } },
+  },
   // A retry service claims the note that has been due for the longest.
   { collection: 'removals', key: { dueAt: 1, companyId: 1 } },
   { collection: 'holdNotes', key: { dueAt: 1, companyId: 1 } },
@@ -225,7 +243,7 @@ const AUDIT_INDEXES: readonly IndexSpec[] = [
 const COLLECTIONS: readonly CollectionName[] = [
   'companies', 'apiKeys', 'projects', 'eventTypes', 'eventTypeVersions', 'apps', 'webhooks', 'signingKeys',
   'idempotencyKeys', 'publishers', 'messageChecks', 'erasures', 'requestedErasures',
-  'leases', 'resends', 'filterCancellations', 'removals', 'holdNotes', 'links', 'portalSettings', 'people', 'peopleSettings', 'auditEvents', 'stats', 'usage', 'countJournal', 'countSteps',
+  'leases', 'resends', 'filterCancellations', 'removals', 'holdNotes', 'sequences', 'links', 'portalSettings', 'people', 'peopleSettings', 'auditEvents', 'stats', 'usage', 'countJournal', 'countSteps',
   'migrations', 'layout',
 ];
 

@@ -14,9 +14,10 @@ import type {
   Outcome,
 } from '@posthorn/domain/delivery/delivery.ts';
 import type { DeliveryFilter } from '@posthorn/domain/delivery/delivery-filter.ts';
+import type { Sequence } from '@posthorn/domain/delivery/sequence.ts';
 import type { CancelStepName } from '@posthorn/domain/delivery/filter-cancellation.ts';
 import type { Hold, Waiting } from '@posthorn/domain/waiting.ts';
-import type { Idempotency, NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
+import type { Idempotency, InOrder, NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
 import type { KeptFields } from '@posthorn/domain/message-fields.ts';
 import type { EVENT_TYPE_FIELDS } from '@posthorn/domain/event-type-fields.ts';
 import type { StoredFields } from '@posthorn/domain/object-fields.ts';
@@ -196,6 +197,7 @@ export interface MessageDocument extends NotStored, LifetimeDates, KeptFields {
   addedTargets?: string[];
   disabledTargets?: string[];
   idempotency?: Idempotency;
+  isOrdered?: true;
   isTest?: true;
   traceparent?: string;
   deliverAt?: Date;
@@ -208,7 +210,7 @@ export interface MessageDocument extends NotStored, LifetimeDates, KeptFields {
 export type AttemptDocument = Omit<Attempt, 'startedAtMs'> & { startedAt: Date };
 
 /** Inserted when the first attempt is settled. Until then a delivery is only a target of its message. */
-export interface DeliveryDocument extends NotStored, LifetimeDates {
+export interface DeliveryDocument extends NotStored, LifetimeDates, InOrder {
   _id: string;
   messageId: string;
   webhookId: string;
@@ -245,6 +247,19 @@ export interface HoldNoteDocument extends OwnedDocument {
   claim?: string;
   /** Most attempts to one webhook that are released in a second; absent for no limit. */
   ratePerSecond?: number;
+}
+
+/** A Sequence, whose docstring explains the fields. */
+export interface SequenceDocument
+  extends
+    OwnedDocument,
+    Pick<
+      Sequence,
+      'webhookId' | 'orderingKey' | 'head' | 'fromId' | 'changes' | 'isBlocked' | 'lookAfterMs'
+    > {
+  dueAt: Date;
+  since: Date;
+  updatedAt: Date;
 }
 
 /** How far a gateway process has published the messages that it stored. */

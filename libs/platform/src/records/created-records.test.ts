@@ -74,6 +74,15 @@ describe('the records of a created message', () => {
     ]);
   });
 
+  test('carry the ordering key when a target has an order, and no field otherwise', () => {
+    const keyed = { ...message('{}', 2), orderingKey: 'order-17' };
+    const textsOf = (one: Message) =>
+      createdRecords('created', one).map(({ value }) => value.toString());
+    const [first = ''] = textsOf({ ...keyed, isOrdered: true });
+    expect(decodeMessageCreated(Buffer.from(first))).toMatchObject({ orderingKey: 'order-17' });
+    expect(textsOf(keyed)).toEqual(textsOf(message('{}', 2)));
+  });
+
   test('are none without targets', () => {
     expect(createdRecords('created', message('{}', 0))).toEqual([]);
   });

@@ -1,5 +1,5 @@
 import { cancelReasonAtAcceptance } from '@posthorn/domain/delivery/when-cancelled.ts';
-import { lifetimeOf, type Message, notStoredOf } from '@posthorn/domain/message.ts';
+import { lifetimeOf, type Message, notStoredOf, orderOfMessage } from '@posthorn/domain/message.ts';
 import {
   encodeMessageCreated,
   INLINE_PAYLOAD_MAX_BYTES,
@@ -66,6 +66,7 @@ function refTo(message: CreatedSource['message'], webhookId: string): MessageCre
   const options = {
     ...notStoredOf(message),
     ...lifetimeOf(message),
+    ...orderOfMessage(message),
     ...(deliverAtMs !== undefined && { deliverAtMs }),
   };
   const ref = { messageId, webhookId, companyId, appId, createdAtMs, ...options };

@@ -1,8 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import { type OpenedWebhook, targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
@@ -10,9 +8,11 @@ import type { CountedMessage } from '@posthorn/platform/mongo/messages/write-sta
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
-import { toApiError } from '../api-error.ts';
+import { toApiError, unavailable } from '../api-error.ts';
 import type { KnownEventType, MessagePolicy } from '../catalogue/message-policy.ts';
 import type { CheckOutcome } from '../catalogue/payload-checks.ts';
+import type { Outbox } from '../outbox/outbox.ts';
+import { PUBLISHED } from '../outbox/publication-waits.ts';
 import {
   type Accepted,
   type AcceptMessages,
@@ -31,15 +31,13 @@ describe('accept message', () => {
   const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
   let batches: Message[][];
-  /** The batches of cancelled deliveries. */
-  let cancelled: (readonly SettledDelivery[])[];
-  let insertCancelled: DeliveryStore['insertAll'];
   let counts: CountedMessage[];
   let hasRoomForCounts: boolean;
   let webhooks: OpenedWebhook[] | null;
   /** What the store does with a batch. */
   let insertAll: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
   let seal: SealedResponses['seal'];
+  let whenPublished: Outbox['whenPublished'];
   let policy: MessagePolicy | undefined;
   /** The payloads of each check by a schema, and what becomes of one. */
   let checked: string[][];
@@ -50,12 +48,14 @@ describe('accept message', () => {
     Promise.resolve(batch.map(() => outcome));
 
   beforeEach(() => {
-    [batches, cancelled, counts, hasRoomForCounts] = [[], [], [], true];
+    [batches, counts, hasRoomForCounts] = [[], [], true];
     webhooks = [openedWebhook(1, { secret: SECRET })];
     [policy, checked] = [undefined, []];
     outcomeOf = () => ({ problems: [] });
     insertAll = allAs('stored');
-    insertCancelled = () => Promise.resolve(new Set());
+    whenPublished = () => {
+      throw new Error('not in order');
+    };
     seal = ({ id }, { headers }) => `sealed ${id} with ${headers.length} headers`;
     acceptMessages = createAcceptMessages({
       nowMs: () => NOW_MS,
@@ -78,12 +78,7 @@ describe('accept message', () => {
           batches.push([...batch]);
           return insertAll(batch);
         },
-      },
-      deliveries: {
-        insertAll: (batch) => {
-          cancelled.push(batch);
-          return insertCancelled(batch);
-        },
+        whenPublished: (message) => whenPublished(message),
       },
       counts: { add: (counted) => void counts.push(counted), hasRoom: () => hasRoomForCounts },
       responses: { seal: (...given) => seal(...given) },
@@ -246,28 +241,6 @@ describe('accept message', () => {
       expect([stored?.expiresAtMs, stored?.deliverAtMs]).toEqual([1, undefined]);
     });
 
-    test('cancels its deliveries to disabled webhooks before the response', async () => {
-      webhooks = [openedWebhook(1, { secret: SECRET }), openedWebhook(2, { disabled: true })];
-      await acceptOne(request(1));
-      const expected = { status: 'cancelled', reason: 'webhook_disabled', attempt: null };
-      expect(cancelled).toMatchObject([[{ webhookId: openedWebhook(2).id, ...expected }]]);
-    });
-
-    test('cancels its deliveries to thousands of disabled webhooks in slices', async () => {
-      webhooks = Array.from({ length: 1_001 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
-      const accepted = await acceptOne(request(1));
-      expect(cancelled.map((slice) => slice.length)).toEqual([250, 250, 250, 250, 1]);
-      expect(cancelled.flat().map(({ webhookId }) => webhookId)).toEqual(accepted?.message.targets);
-    });
-
-    test('leaves what it cannot cancel to the dispatcher', async () => {
-      webhooks = Array.from({ length: 501 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
-      insertCancelled = () => Promise.reject(new Error('MongoDB is away'));
-      const accepted = await acceptOne(request(1));
-      expect(accepted?.message.targets).toHaveLength(501);
-      expect(cancelled).toHaveLength(1);
-    });
-
     test('returns the message as it was stored', async () => {
       const accepted = await acceptOne(request(1));
       const [stored] = batches.flat();
@@ -294,6 +267,20 @@ describe('accept message', () => {
       ]);
     });
 
+    test('is in order when it has an ordering key and an enabled webhook has an order', async () => {
+      const isInOrder = async (given: NewMessage) => {
+        await acceptOne(given);
+        return batches.at(-1)?.map(({ isOrdered, orderingKey }) => [orderingKey, isOrdered]);
+      };
+      const keyed = request(1, { given: { orderingKey: 'order-17' } });
+      whenPublished = () => PUBLISHED;
+      webhooks = [openedWebhook(1), openedWebhook(2, { disabled: true, ordering: 'block' })];
+      expect(await isInOrder(keyed)).toEqual([['order-17', undefined]]);
+      webhooks = [openedWebhook(1), openedWebhook(2, { ordering: 'skip' })];
+      expect(await isInOrder(keyed)).toEqual([['order-17', true]]);
+      expect(await isInOrder(request(2))).toEqual([[undefined, undefined]]);
+    });
+
     test('throws 404 for an unknown webhook and stores nothing', async () => {
       webhooks = null;
       await expect(acceptOne(request(1))).rejects.toMatchObject({
@@ -316,6 +303,92 @@ describe('accept message', () => {
       const idempotency = { key: 'k', bodyHash: 'h' };
       expect(await acceptOne(request(1, { idempotency }))).toMatchObject({ shown: null });
       expect(batches[0]).toMatchObject([{ idempotency: { ...idempotency, answer: '' } }]);
+    });
+  });
+
+  describe('a message in order', () => {
+    /** The waits for the records of messages, by the number in their payload. */
+    let waits: Map<string, PromiseWithResolvers<null> & { isGivenUp?: true }>;
+    const keyed = (n: number, orderingKey = 'order-17') => request(n, { given: { orderingKey } });
+
+    beforeEach(() => {
+      waits = new Map();
+      webhooks = [openedWebhook(1, { ordering: 'block' })];
+      whenPublished = ({ id }) => {
+        const wait = Promise.withResolvers<null>();
+        const payload = batches.flat().find((message) => message.id === id)?.payload ?? '';
+        waits.set(payload, wait);
+        const giveUp = (): void => {
+          waits.set(payload, { ...wait, isGivenUp: true });
+          wait.reject(new Error('given up'));
+        };
+        return { published: wait.promise, giveUp };
+      };
+    });
+
+    const waitOf = (n: number) => eventually('the wait', () => waits.get(`{"n":${n}}`) ?? null);
+
+    test('is accepted once Kafka has its records, and no other message of its batch waits', async () => {
+      const results: unknown[] = [];
+      const accept = (given: NewMessage) =>
+        acceptOne(given).then((accepted) => results.push(accepted?.message.payload));
+      const all = [
+        accept(keyed(1)),
+        accept(request(2)),
+        accept(request(3, { given: { tags: ['a'] } })),
+      ];
+      const wait = await waitOf(1);
+      await eventually('the others', () => results.length === 2);
+      expect(results).toEqual(['{"n":2}', '{"n":3}']);
+      expect(acceptMessages.usedBytes()).toBeGreaterThan(0);
+      wait.resolve(null);
+      await Promise.all(all);
+      expect([results.at(-1), acceptMessages.usedBytes()]).toEqual(['{"n":1}', 0]);
+    });
+
+    test('is unavailable when its records are left to others, and nothing behind it in order is stored', async () => {
+      const options = { isInOrder: true } as const;
+      const slices = Array.from({ length: 450 }, (_, n) => keyed(n));
+      const accepting = acceptMessages.accept(slices, options);
+      (await waitOf(0)).reject(unavailable('kafka_unavailable'));
+      for (let n = 1; n < 400; n += 1) (await waitOf(n)).resolve(null);
+      const results = await accepting;
+      expect(results[0]).toMatchObject({ kind: 'failed', error: UNAVAILABLE });
+      expect(results[1]).toMatchObject({ kind: 'accepted' });
+      expect(results.slice(-50).every(({ kind }) => kind === 'failed')).toBe(true);
+      expect(batches.flat().length).toBeLessThan(450);
+    });
+
+    test('is waited for until the deadline, and holds no memory afterwards', async () => {
+      const deadline = new AbortController();
+      const accepting = acceptMessages.accept([keyed(1)], { deadline: deadline.signal });
+      await waitOf(1);
+      deadline.abort();
+      expect(await accepting).toMatchObject([{ kind: 'failed', error: UNAVAILABLE }]);
+      expect(waits.get('{"n":1}')?.isGivenUp).toBe(true);
+      await eventually('the memory', () => acceptMessages.usedBytes() === 0);
+    });
+
+    test('has its key settled before it is stored, where others are behind it', async () => {
+      whenPublished = () => PUBLISHED;
+      const settled: (readonly NewMessage[])[] = [];
+      let settle = (): void => undefined;
+      const settling = new Promise<void>((resolve) => (settle = resolve));
+      const settleKeys = (requests: readonly NewMessage[]) => {
+        settled.push(requests);
+        return settling;
+      };
+      const idempotency = { key: 'k', bodyHash: 'h' };
+      const first = { ...keyed(1), idempotency };
+      const others = [{ ...request(2), idempotency }, keyed(3)];
+      const options = { isInOrder: true, settleKeys } as const;
+      const all = acceptMessages.accept([first, ...others], options);
+      await eventually('the call', () => settled.length === 1);
+      expect([settled, batches]).toEqual([[[first]], []]);
+      settle();
+      expect((await all).map(({ kind }) => kind)).toEqual(Array(3).fill('accepted'));
+      await acceptMessages.accept([first], options);
+      expect(settled).toHaveLength(1);
     });
   });
 
@@ -431,9 +504,9 @@ describe('request cost', () => {
       expect(batchCostOf(request(2, 10_000, 10_000))).toBe(201);
     });
 
-    test('a request to disabled webhooks is charged with what it takes to record their deliveries', () => {
+    test('a request is charged a fifth for a disabled webhook, which gets no record', () => {
       expect(fanOutMsOf(request(2, 10_000))).toBe(250);
-      expect(fanOutMsOf(request(2, 10_000, 10_000))).toBe(500);
+      expect(fanOutMsOf(request(2, 10_000, 10_000))).toBe(50);
     });
 
     test('holds more memory with a longer payload and with more webhooks', () => {

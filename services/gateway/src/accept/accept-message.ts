@@ -3,11 +3,13 @@ import { ImpossibleError, requiredAt } from '@posthorn/domain/required.ts';
 import { createAdaptiveLinger, createBatcher } from '@posthorn/platform/async/batcher.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { MessageCounter } from '@posthorn/platform/mongo/messages/write-stats.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { type PolicedMessage, refusalsOf } from '../catalogue/message-policy.ts';
 import type { PayloadChecks } from '../catalogue/payload-checks.ts';
 import { isFault, isTemporary, notFound, overloaded, unavailable } from '../api-error.ts';
 import type { NextSlice } from '../limits/slices.ts';
 import type { Outbox } from '../outbox/outbox.ts';
+import type { PublicationWait } from '../outbox/publication-waits.ts';
 import {
   type AcceptQueueLimit,
   batchCostOf,
@@ -21,8 +23,7 @@ import {
   assertTimes,
   buildMessage,
   type BuildMessageDeps,
-  cancelDisabledDeliveries,
-  type CancelDisabledDeps,
+  isInSequence,
   type NewMessage,
   type ResolvedRequest,
   type SendOrder,
@@ -31,11 +32,12 @@ import { type Address, type Candidates, lookUpEach, type TargetResolver } from '
 
 export type { Accepted, NewMessage } from './build-message.ts';
 
-interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
+interface AcceptDeps extends BuildMessageDeps {
+  logger: Logger;
   targets: Pick<TargetResolver, 'candidatesOf'>;
   /** Checks payloads where a project wants that. */
   checks: Pick<PayloadChecks, 'check'>;
-  outbox: Pick<Outbox, 'store'>;
+  outbox: Pick<Outbox, 'store' | 'whenPublished'>;
   /** Counts a stored message for its company, which pays for it. */
   counts: MessageCounter;
   /** Memory for waiting requests, in bytes. */
@@ -46,7 +48,7 @@ interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   monotonicMs: () => number;
 }
 
-/** What became of a request. */
+/** What became of a request. A message whose deliveries are in order is accepted once Kafka has its records. */
 export type AcceptResult =
   | (Accepted & { kind: 'accepted' })
   /** Another message has its idempotency key. */
@@ -76,6 +78,11 @@ export interface AcceptOptions {
    * id behind theirs.
    */
   isInOrder?: true | undefined;
+  /**
+   * Settles the idempotency keys of these requests before any of them is stored: what is behind a repeat must not be
+   * published before that is. It is called in a call in order, for messages in order. Rejects when a key is not settled.
+   */
+  settleKeys?: ((requests: readonly NewMessage[]) => Promise<void>) | undefined;
 }
 
 export interface AcceptMessages {
@@ -157,6 +164,7 @@ class AcceptCall {
   #rest: Failed | null = null;
   /** Of a call in order. */
   readonly #order: SendOrder | undefined;
+  readonly #waits = new Set<PublicationWait>();
 
   constructor(deps: CallDeps, requests: readonly NewMessage[], options: AcceptOptions) {
     this.#deps = deps;
@@ -170,6 +178,7 @@ class AcceptCall {
     const { deadline } = this.#options;
     const working = this.#storeAll();
     await (deadline ? Promise.race([working, whenOver(deadline)]) : working);
+    for (const wait of this.#waits) wait.giveUp();
     return this.#results.map(
       (result) => result ?? (this.#rest ??= failedBy(unavailable('deadline_over'))),
     );
@@ -180,8 +189,6 @@ class AcceptCall {
       this.#rest = failedBy(error);
     });
     await Promise.all(this.#inserts);
-    const stored = this.#results.flatMap((each) => (each?.kind === 'accepted' ? each.message : []));
-    await cancelDisabledDeliveries(this.#deps, stored);
   }
 
   /** Rejects when a turn does, and when there is no memory for a message: it and all behind it are not stored. */
@@ -194,6 +201,8 @@ class AcceptCall {
       const slice = this.#requests.slice(from, from + SLICE);
       if (this.#requests.length > 1) await nextSlice?.(slice.length * MS_PER_MESSAGE);
       const targetsOf = await this.#resolve(slice);
+      if (this.#order) await this.#settleKeys(slice, targetsOf);
+      if (isOver()) return;
       const all = slice.map((each) => this.#refusalOf(each) ?? targetsOf(each.address));
       const refused = await this.#refusedByCatalogue(slice, all);
       for (const [index, request] of slice.entries()) {
@@ -210,6 +219,19 @@ class AcceptCall {
         this.#results[from + index] = found;
       }
     }
+  }
+
+  async #settleKeys(
+    slice: readonly NewMessage[],
+    targetsOf: (address: Address) => Candidates | Failed,
+  ): Promise<void> {
+    const { settleKeys } = this.#options;
+    if (!settleKeys || this.#requests.length === 1) return;
+    const keyed = slice.filter(({ idempotency, given = {}, address }) => {
+      const found = idempotency && targetsOf(address);
+      return found && !('error' in found) && isInSequence(given, found.orderedTargets);
+    });
+    if (keyed.length > 0) await settleKeys(keyed);
   }
 
   /** As a refusal like that of an unknown webhook: the repeat of an accepted request gets its response later too. */
@@ -274,12 +296,32 @@ class AcceptCall {
       throw error;
     }
     const insert = this.#deps.store(resolved).catch(failedBy);
+    const settle = (result: AcceptResult): void => {
+      release();
+      this.#results[index] = result;
+    };
     this.#inserts.push(
       insert.then((result) => {
-        release();
-        this.#results[index] = result;
+        if (result.kind !== 'accepted' || !result.message.isOrdered) settle(result);
+        else return this.#whenPublished(result).then(settle);
       }),
     );
+  }
+
+  /** The 202 of a message in order says that Kafka has its records: a later message is behind it (docs/contract.md C29.6). */
+  async #whenPublished(accepted: AcceptResult & { kind: 'accepted' }): Promise<AcceptResult> {
+    if (this.#options.deadline?.aborted) return failedBy(unavailable('deadline_over'));
+    const wait = this.#deps.outbox.whenPublished(accepted.message);
+    this.#waits.add(wait);
+    try {
+      await wait.published;
+      return accepted;
+    } catch (error) {
+      if (this.#order) this.#order.isBroken = true;
+      return failedBy(error);
+    } finally {
+      this.#waits.delete(wait);
+    }
   }
 
   /** When the company has no room, the messages of this call that wait for the store make some. */

@@ -56,6 +56,9 @@ beforeEach(() => {
       },
     },
     outbox: {
+      whenPublished: () => {
+        throw new Error('not in order');
+      },
       store: async (batch) => {
         batches.push([...batch]);
         await gate;
@@ -63,7 +66,6 @@ beforeEach(() => {
         return batch.map((message) => outcomeOf(message, insert));
       },
     },
-    deliveries: { insertAll: () => Promise.resolve(new Set()) },
     counts: { add: () => undefined, hasRoom: () => true },
     responses: { seal: () => '' },
     acceptQueueBytes: 67_108_864,

@@ -1,10 +1,6 @@
-import { unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { DAY_MS, type IdPrefix, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Idempotency, Message } from '@posthorn/domain/message.ts';
 import type { GivenFields } from '@posthorn/domain/message-fields.ts';
-import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
-import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Vault } from '@posthorn/platform/security/vault.ts';
 import { invalidRequest, type Problem } from '../api-error.ts';
 import { headersOf, type ShownHeaders } from '../history/sent-headers.ts';
@@ -72,7 +68,7 @@ export function buildMessage(deps: BuildMessageDeps, resolved: ResolvedRequest):
 
 function toMessage(
   { newId, publisherId, nowMs }: BuildMessageDeps,
-  { request, targets, disabledTargets, notStored, noTargetReason }: ResolvedRequest,
+  { request, targets, disabledTargets, orderedTargets, notStored, noTargetReason }: ResolvedRequest,
 ): Message {
   const { companyId, address, eventType, payload, requestId, given = {}, ...optional } = request;
   const { deliverAtMs, retentionDays, ...kept } = given;
@@ -95,10 +91,19 @@ function toMessage(
     ...(noTargetReason && { noTargetReason }),
     ...notStored,
     ...kept,
+    ...(isInSequence(given, orderedTargets) && { isOrdered: true as const }),
     ...(deliverAtMs !== undefined && deliverAtMs > nowMs() && { deliverAtMs }),
     ...(retentionDays !== undefined && { removeAtMs: createdAtMs + retentionDays * DAY_MS }),
     createdAtMs,
   };
+}
+
+/** Whether deliveries of the message may have to wait for earlier ones. */
+export function isInSequence(
+  { orderingKey }: Pick<GivenFields, 'orderingKey'>,
+  orderedTargets: ReadonlySet<string>,
+): boolean {
+  return orderingKey !== undefined && orderedTargets.size > 0;
 }
 
 /** A message may wait so long for its time, and no longer than until two days before messages are removed. */
@@ -146,52 +151,6 @@ function withSealedResponse(
   if (!message.idempotency) return message;
   const sealed = responses.seal(message, shown);
   return { ...message, idempotency: { ...message.idempotency, answer: sealed } };
-}
-
-export interface CancelDisabledDeps {
-  deliveries: Pick<DeliveryStore, 'insertAll'>;
-  logger: Logger;
-}
-
-/** The time of the process and MongoDB for one cancelled delivery, in milliseconds. */
-export const MS_PER_CANCELLATION = 0.025;
-
-/** To derive the ids of so many, and to encode their documents, takes 2 ms; of 10,000 it would be 60 ms in one piece. */
-const CANCELLED_AT_ONCE = 250;
-
-const MAX_LOGGED = 5;
-
-/**
- * Records the deliveries to disabled webhooks as cancelled, a slice after the other. This runs before the response, so
- * that lists and resends find them. The sweep of stuck deliveries records those that cannot be recorded here: they have no
- * record in Kafka. The company of the messages was charged for all of it before (`fanOutMsOf`).
- */
-export async function cancelDisabledDeliveries(
-  { deliveries, logger }: CancelDisabledDeps,
-  messages: readonly Message[],
-): Promise<void> {
-  const disabled = messages.flatMap((message) =>
-    [...message.disabledTargets].map((webhookId) => ({ message, webhookId })),
-  );
-  for (const slice of slicesOf(disabled, CANCELLED_AT_ONCE)) {
-    try {
-      await deliveries.insertAll(
-        slice.map(({ message, webhookId }) =>
-          unattemptedDelivery(message, webhookId, message.createdAtMs),
-        ),
-      );
-    } catch (error) {
-      const deliveriesLeft = slice.slice(0, MAX_LOGGED).map(({ message, webhookId }) => {
-        const { id: messageId, companyId } = message;
-        return { messageId, companyId, webhookId };
-      });
-      logger.warn(
-        { err: error, deliveries: deliveriesLeft },
-        'cannot cancel deliveries to disabled webhooks, the sweep will',
-      );
-      return;
-    }
-  }
 }
 
 /** The first response to a request with an idempotency key, as its message stores it. */

@@ -8,7 +8,13 @@ import { eventually } from '../../../../test/support/time/eventually.ts';
 import { ApiError } from '../api-error.ts';
 import { headersOf } from '../history/sent-headers.ts';
 import type { Accepted, AcceptResult, NewMessage } from './accept-message.ts';
-import { createKeyedAccept, idempotencyOf, type KeyedAccept, keyUseOf } from './idempotency.ts';
+import {
+  type AcceptOutcome,
+  createKeyedAccept,
+  idempotencyOf,
+  type KeyedAccept,
+  keyUseOf,
+} from './idempotency.ts';
 
 const hashOf = (body: string): string =>
   idempotencyOf('k', Buffer.from(body))?.bodyHash ?? 'no key';
@@ -41,10 +47,13 @@ describe('idempotent accept', () => {
   let looking: Promise<void>;
   /** A release waits for it. */
   let releasing: Promise<void>;
+  /** What is published and stored, in this order. */
+  let events: string[];
+  let publishing: Promise<unknown>;
 
   /** As the store does: one write accepts the message and claims the key. */
   function accept(request: NewMessage): Promise<Accepted | null> {
-    const { companyId, payload, idempotency, showsHeaders } = request;
+    const { companyId, payload, idempotency, showsHeaders, given } = request;
     const answer = showsHeaders ? `first response to ${payload}` : '';
     const key = `${companyId}/${idempotency?.key ?? ''}`;
     if (idempotency && (stored.has(key) || claimed)) return Promise.resolve(null);
@@ -53,9 +62,11 @@ describe('idempotent accept', () => {
       payload,
       createdAtMs: nowMs,
       idempotency: idempotency && { ...idempotency, answer },
+      ...(given?.orderingKey !== undefined && { isOrdered: true as const }),
     });
     if (idempotency) stored.set(key, message);
     accepted.push(message);
+    events.push(`store ${message.id}`);
     return Promise.resolve({ message, shown: showsHeaders ? SHOWN : null });
   }
 
@@ -71,13 +82,25 @@ describe('idempotent accept', () => {
   beforeEach(() => {
     [accepted, nowMs, newId, lookUps] = [[], NOW_MS, countingIds(), 0];
     stored = new Map();
-    [looking, releasing] = [Promise.resolve(), Promise.resolve()];
+    [looking, releasing, publishing] = [Promise.resolve(), Promise.resolve(), Promise.resolve()];
+    events = [];
     [claimed, released] = [null, []];
     [registry, accepting, reserved] = [new Registry(), accept, []];
     reserve = (bytes) => reserved.push(bytes);
     find = (companyId, key) => stored.get(`${companyId}/${key}`) ?? null;
     keyedAccept = createKeyedAccept({
-      accept: (requests) => Promise.all(requests.map(resultOf)),
+      accept: async (requests, options) => {
+        const settling = options?.isInOrder ? options.settleKeys?.(requests) : undefined;
+        const error: unknown = await settling?.catch((thrown: unknown) => thrown);
+        if (error !== undefined) return requests.map(() => ({ kind: 'failed', error }));
+        return Promise.all(requests.map(resultOf));
+      },
+      outbox: {
+        ensurePublished: ({ id }) => {
+          events.push(`publish ${id}`);
+          return { published: publishing, giveUp: () => void events.push(`give ${id} up`) };
+        },
+      },
       messages: {
         findKeyHolders: async (companyId, keys) => {
           lookUps += 1;
@@ -110,7 +133,9 @@ describe('idempotent accept', () => {
     const { bodyHash } = idempotency;
     const ageMs = nowMs - createdAtMs;
     const kind = 'holder' as const;
-    return { kind, id, ageMs, bodyHash, targetCount: 2, storedBytes: 1_000, claimedFor: id };
+    const { publisherId, isOrdered = false } = message;
+    const sizes = { targetCount: 2, storedBytes: 1_000 };
+    return { kind, id, ageMs, bodyHash, publisherId, isOrdered, ...sizes, claimedFor: id };
   }
 
   function post(key: string | undefined, payload = '{"n":1}', companyId = 'comp_a') {
@@ -369,6 +394,72 @@ describe('idempotent accept', () => {
     });
   });
 
+  describe('the repeat of a message in order', () => {
+    const ordered = (n: number): NewMessage => ({
+      companyId: 'comp_a',
+      address: { kind: 'webhook', webhookId: 'wh_1' },
+      eventType: null,
+      payload: `${n}`,
+      requestId: 'request-1',
+      given: { orderingKey: 'order-17' },
+      idempotency: { key: `k${n}`, bodyHash: `${n}` },
+    });
+    const idsOf = () => accepted.map(({ id }) => id);
+    const kindsOf = (outcomes: readonly AcceptOutcome[]) => outcomes.map(({ kind }) => kind);
+
+    test('is answered once Kafka has its records', async () => {
+      await keyedAccept.acceptMany([ordered(1)]);
+      const [id] = idsOf();
+      events = [];
+      const { promise, resolve } = Promise.withResolvers<null>();
+      publishing = promise;
+      let outcomes: AcceptOutcome[] = [];
+      const all = keyedAccept.acceptMany([ordered(1)]).then((each) => (outcomes = each));
+      await eventually('the wait', () => events.length > 0);
+      expect(outcomes).toEqual([]);
+      resolve(null);
+      await all;
+      expect([kindsOf(outcomes), events]).toEqual([
+        ['replayed'],
+        [`publish ${String(id)}`, `give ${String(id)} up`],
+      ]);
+    });
+
+    test('is unavailable while they cannot be published, and so is all behind it in a call in order', async () => {
+      const again = [ordered(1), { ...ordered(2), given: {} }];
+      await keyedAccept.acceptMany(again);
+      publishing = Promise.reject(new ApiError('unavailable'));
+      expect(kindsOf(await keyedAccept.acceptMany(again))).toEqual(['failed', 'replayed']);
+      const outcomes = await keyedAccept.acceptMany(again, { isInOrder: true });
+      expect(kindsOf(outcomes)).toEqual(['failed', 'failed']);
+    });
+
+    test('is published before anything behind it is stored, and not once more', async () => {
+      await keyedAccept.acceptMany([ordered(1)]);
+      events = [];
+      const outcomes = await keyedAccept.acceptMany([ordered(1), ordered(2)], { isInOrder: true });
+      const [first, second] = idsOf();
+      expect(kindsOf(outcomes)).toEqual(['replayed', 'accepted']);
+      const published = [`publish ${String(first)}`, `give ${String(first)} up`];
+      expect(events).toEqual([...published, `store ${String(second)}`]);
+    });
+
+    test('whose key is free again is stored in its place', async () => {
+      claimed = { kind: 'claimed', claimedFor: 'msg_crashed', ageMs: 120_000 };
+      const both = [ordered(1), ordered(2)];
+      const outcomes = await keyedAccept.acceptMany(both, { isInOrder: true });
+      expect(kindsOf(outcomes)).toEqual(['accepted', 'accepted']);
+      expect(accepted.map(({ payload }) => payload)).toEqual(['1', '2']);
+    });
+
+    test('costs nothing where no message is in order', async () => {
+      const plain = { ...ordered(1), given: {} };
+      await keyedAccept.acceptMany([plain], { isInOrder: true });
+      await keyedAccept.acceptMany([plain], { isInOrder: true });
+      expect([events, lookUps]).toEqual([[`store ${String(idsOf()[0])}`], 1]);
+    });
+  });
+
   describe('a request without an idempotency key', () => {
     test('is accepted every time', async () => {
       const results = [await post(undefined), await post(undefined)];
@@ -388,6 +479,8 @@ describe('idempotency key', () => {
     id: 'msg_1',
     ageMs: 0,
     bodyHash,
+    publisherId: 'gw_1',
+    isOrdered: false,
     targetCount: 2,
     storedBytes: 900,
     claimedFor: 'msg_1',

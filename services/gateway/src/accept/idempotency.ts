@@ -12,15 +12,17 @@ import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts
 import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { hash } from 'node:crypto';
 import { Counter, type Registry } from 'prom-client';
-import { ApiError, keyRunning, unavailable } from '../api-error.ts';
+import { ApiError, keyRunning, toApiError, unavailable } from '../api-error.ts';
 import { headersOf, type ShownHeaders } from '../history/sent-headers.ts';
 import type { NextSlice } from '../limits/slices.ts';
+import type { Outbox } from '../outbox/outbox.ts';
 import {
   type Accepted,
   type AcceptMessages,
   type AcceptOptions,
   type AcceptResult,
   type Failed,
+  failedBy,
   type NewMessage,
   whenOver,
 } from './accept-message.ts';
@@ -31,6 +33,7 @@ export interface KeyedAcceptDeps {
   messages: Pick<MessageQueries, 'findKeyHolders' | 'findAccepted' | 'releaseKeys'>;
   webhooks: Pick<WebhookStore, 'findTarget'>;
   responses: Pick<SealedResponses, 'open'>;
+  outbox: Pick<Outbox, 'ensurePublished'>;
   registry: Registry;
 }
 
@@ -51,7 +54,8 @@ export interface KeyedAccept {
    * Accepts messages of one company, each at most once for its idempotency key, and returns what became of each, in their
    * order. Never rejects. `accepted` means that a majority has stored the message. The ids of the accepted ones are in
    * that order; behind the others come messages whose key an earlier message had to leave, because it had expired or was
-   * never stored. Of two messages with one key the second is a repeat of the first.
+   * never stored. Of two messages with one key the second is a repeat of the first. A repeat of a message in order is
+   * `replayed` once Kafka has its records. In a call in order, nothing behind an `unavailable` one is accepted.
    */
   acceptMany: (
     requests: readonly NewMessage[],
@@ -70,6 +74,8 @@ export type AcceptOne = (
 ) => Promise<Shown & { isReplayed: boolean }>;
 
 export interface AcceptOneOptions {
+  /** See ApiRequest. A message in order may wait for Kafka until then. Absent for one without an ordering key. */
+  deadline?: () => AbortSignal;
   /** Counts bytes that are about to be read for this request. Throws ApiError 503 when there is no room. */
   reserve: (bytes: number) => void;
   nextSlice: NextSlice;
@@ -93,7 +99,9 @@ export function createKeyedAccept(deps: KeyedAcceptDeps): KeyedAccept {
   startAtZero(lookups, 'result', ['new', 'repeated']);
 
   const acceptMany: KeyedAccept['acceptMany'] = async (requests, options = {}) => {
-    const results = await deps.accept(requests, options);
+    const ordered = requests.some(mayBeInOrder) ? new OrderedKeys(deps, options) : null;
+    const settleKeys = ordered?.settle;
+    const results = await deps.accept(requests, ordered ? { ...options, settleKeys } : options);
     const repeats = requests.flatMap((request, index): PossibleRepeat[] => {
       const { idempotency } = request;
       const result = requiredAt(results, index, 'result');
@@ -101,11 +109,96 @@ export function createKeyedAccept(deps: KeyedAcceptDeps): KeyedAccept {
     });
     const decided =
       repeats.length === 0 ? NONE_DECIDED : await decideRepeats(deps, repeats, options);
-    const outcomes = results.map((result, index) => decided.get(index) ?? outcomeOf(result));
+    const found = results.map((result, index) => decided.get(index) ?? outcomeOf(result));
+    const confirmed = ordered ? await ordered.confirm(found, requests) : found;
+    const outcomes = options.isInOrder ? keepOrder(confirmed) : confirmed;
     countLookups(lookups, requests, outcomes);
     return outcomes;
   };
   return { acceptMany, acceptOne: createAcceptOne(deps, acceptMany) };
+}
+
+/**
+ * Nothing behind a message that is `unavailable` counts as accepted, so that a repeat of the call keeps the order. What is
+ * stored of it is found by its key then.
+ */
+function keepOrder(outcomes: readonly AcceptOutcome[]): AcceptOutcome[] {
+  let broken: Failed | null = null;
+  return outcomes.map((outcome) => {
+    if (outcome.kind !== 'failed') return broken ?? outcome;
+    if (toApiError(outcome.error).code === 'unavailable') broken ??= outcome;
+    return outcome;
+  });
+}
+
+/** Whether the request may be the repeat of one whose message is in order. */
+const mayBeInOrder = ({ idempotency, given }: NewMessage): boolean =>
+  idempotency !== null && given?.orderingKey !== undefined;
+
+type OrderedKeysDeps = RepeatDeps & Pick<KeyedAcceptDeps, 'outbox'>;
+
+/**
+ * The idempotency keys of one call with ordering keys. The message of an earlier request may be stored and not published:
+ * its gateway has died, or Kafka was away.
+ */
+class OrderedKeys {
+  readonly #deps: OrderedKeysDeps;
+  readonly #options: AcceptOptions;
+  /** The ids of the messages whose records Kafka has. */
+  readonly #published = new Set<string>();
+
+  constructor(deps: OrderedKeysDeps, options: AcceptOptions) {
+    this.#deps = deps;
+    this.#options = options;
+  }
+
+  /** Frees the keys whose messages have expired or were never stored, and publishes what the others have. */
+  readonly settle = async (requests: readonly NewMessage[]): Promise<void> => {
+    const keyed = requests.flatMap((request, index): PossibleRepeat[] => {
+      const { idempotency } = request;
+      return idempotency ? [{ ...idempotency, request, index, result: { kind: 'repeated' } }] : [];
+    });
+    const freed: HeldKey[] = [];
+    for (const [{ request, key }, use] of await readUses(this.#deps, keyed, this.#options)) {
+      const found = freedBy(use);
+      if (use.kind === 'unknown') throw use.error;
+      if (use.kind === 'repeat') await this.#ensure(use.holder, request);
+      if (found) freed.push({ key, found });
+    }
+    if (freed.length === 0) return;
+    const { companyId } = requiredAt(requests, 0, 'request');
+    await inTime(this.#deps.messages.releaseKeys(companyId, freed), this.#options);
+  };
+
+  /** Returns the outcomes of the requests. A repeat has failed when Kafka is not known to have its records. */
+  async confirm(
+    outcomes: readonly AcceptOutcome[],
+    requests: readonly NewMessage[],
+  ): Promise<AcceptOutcome[]> {
+    const confirmed: AcceptOutcome[] = [];
+    for (const [index, outcome] of outcomes.entries()) {
+      const request = requiredAt(requests, index, 'request');
+      confirmed.push(
+        outcome.kind === 'replayed'
+          ? await this.#ensure(outcome.holder, request).then(() => outcome, failedBy)
+          : outcome,
+      );
+    }
+    return confirmed;
+  }
+
+  /** One after the other: they are published in this order. Rejects with ApiError 503. */
+  async #ensure({ id, publisherId, isOrdered }: KeyHolder, of: NewMessage): Promise<void> {
+    if (!isOrdered || this.#published.has(id)) return;
+    const { companyId } = of;
+    const wait = this.#deps.outbox.ensurePublished({ id, companyId, publisherId });
+    try {
+      await inTime(wait.published, this.#options);
+      this.#published.add(id);
+    } finally {
+      wait.giveUp();
+    }
+  }
 }
 
 /** A keyed request that another message may have been accepted for. */
@@ -263,8 +356,13 @@ function isAboutKey(error: unknown): boolean {
 const COPIES = 4;
 
 function createAcceptOne(deps: ReadFirstDeps, acceptMany: KeyedAccept['acceptMany']): AcceptOne {
-  return async (request, { nextSlice, reserve }) => {
-    const outcomes = await acceptMany([{ ...request, showsHeaders: true }], { nextSlice });
+  return async (request, { nextSlice, reserve, deadline }) => {
+    // Nothing else waits for longer than MongoDB does.
+    const mayWait = request.given?.orderingKey !== undefined;
+    const outcomes = await acceptMany([{ ...request, showsHeaders: true }], {
+      nextSlice,
+      ...(mayWait && { deadline: deadline?.() }),
+    });
     const outcome = requiredAt(outcomes, 0, 'outcome');
     switch (outcome.kind) {
       case 'accepted': {

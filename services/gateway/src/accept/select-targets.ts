@@ -104,10 +104,12 @@ export function* select(
   if (steps >= STEPS_OF_A_MESSAGE) yield steps;
   if (targets.length === list.targets.length) return { ...list, undecided };
   const passing = new Set(targets);
-  const disabledTargets = new Set([...list.disabledTargets].filter((id) => passing.has(id)));
+  const among = (ids: ReadonlySet<string>) => new Set([...ids].filter((id) => passing.has(id)));
+  const disabledTargets = among(list.disabledTargets);
+  const orderedTargets = among(list.orderedTargets);
   const oldest = targets[0] === list.targets[0] ? list.oldest : null;
   const reason = targets.length === 0 && { noTargetReason: 'filter' as const };
-  return { ...list, targets, disabledTargets, oldest, ...reason, undecided };
+  return { ...list, targets, disabledTargets, orderedTargets, oldest, ...reason, undecided };
 }
 
 interface UndecidedDeps {

@@ -106,9 +106,9 @@ describe('resolve targets', () => {
     const found = webhooks.filter((each) => each.companyId === companyId && isMeant(each));
     return found.map((webhook) => {
       const { id, projectId, appId, disabled, cancelBeforeMs, eventTypes, filter } = webhook;
-      const { maxAttempts, held } = webhook;
-      const owner = { projectId, appId };
-      const state = { ...owner, disabled, cancelBeforeMs, eventTypes, filter, maxAttempts, held };
+      const { maxAttempts, held, ordering } = webhook;
+      const listed = { projectId, appId, disabled, eventTypes, filter, ordering };
+      const state = { ...listed, cancelBeforeMs, maxAttempts, held };
       const problem = new SealedValueError(`secret of ${id}`, 'k1');
       return damaged.has(id)
         ? { kind: 'unopened' as const, id, companyId, ...state, problem }
@@ -124,6 +124,7 @@ describe('resolve targets', () => {
   const NO_TARGETS = {
     targets: [],
     disabledTargets: new Set(),
+    orderedTargets: new Set(),
     oldest: null,
     notStored: {},
     noTargetReason: 'no_webhook',
@@ -391,6 +392,13 @@ describe('resolve targets', () => {
       expect(await selected('{"amount":100}')).not.toHaveProperty('noTargetReason');
     });
 
+    test('have an order only when a webhook with one is among those that are left', async () => {
+      const ordered = sampleWebhook(2, { filter: filterOn(100), ordering: 'block' });
+      webhooks = [sampleWebhook(1), ordered];
+      expect((await selected('{"amount":100}'))?.orderedTargets).toEqual(new Set([ordered.id]));
+      expect((await selected('{"amount":1}'))?.orderedTargets).toEqual(new Set());
+    });
+
     test('leave the payload unparsed unless a condition of a candidate is about it', async () => {
       webhooks = [
         sampleWebhook(1, { filter: '{"tags":"eu"}' }),
@@ -444,23 +452,31 @@ const plain = openedWebhook(1, { customHeaders: [], eventTypes: [] });
 const bytes = sizeOf([plain]);
 
 describe('the targets in a wide app', () => {
-  const sizeWith = (count: number, disabled = 0, filters: Filters | null = null) => {
+  interface Sized {
+    disabled?: number;
+    ordered?: number;
+    filters?: Filters | null;
+  }
+
+  const sizeWith = (count: number, { disabled = 0, ordered = 0, filters = null }: Sized = {}) => {
     const targets = Array.from({ length: count }, (_, n) => `wh_${n}`);
     const disabledTargets = new Set(targets.slice(0, disabled));
-    const list = { targets, disabledTargets, oldest: plain, filters };
+    const orderedTargets = new Set(targets.slice(0, ordered));
+    const list = { targets, disabledTargets, orderedTargets, oldest: plain, filters };
     return estimatedBytesOf({ kind: 'targets', list });
   };
 
-  test('take little each, beside the oldest webhook, and more where they are disabled', () => {
+  test('take little each, beside the oldest webhook, and more where they are disabled or have an order', () => {
     expect(sizeWith(1_000) - sizeWith(0)).toBe(70_000);
-    expect(sizeWith(1_000, 1_000) - sizeWith(1_000)).toBe(50_000);
+    expect(sizeWith(1_000, { disabled: 1_000 }) - sizeWith(1_000)).toBe(50_000);
+    expect(sizeWith(1_000, { ordered: 1_000 }) - sizeWith(1_000)).toBe(50_000);
     expect(sizeWith(0)).toBe(bytes);
   });
 
   test('take the texts of their filters, each once, and an entry for each', () => {
     const filter = '{"tags":"eu"}';
     const filters = filtersOf([1, 2, 3].map((n) => ({ id: `wh_${n}`, filter })));
-    expect(sizeWith(3, 0, filters) - sizeWith(3)).toBe(3 * 70 + 8 * filter.length);
+    expect(sizeWith(3, { filters }) - sizeWith(3)).toBe(3 * 70 + 8 * filter.length);
   });
 
   test('take no more than their number tells while they are not looked up', () => {

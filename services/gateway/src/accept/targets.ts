@@ -286,7 +286,7 @@ const TARGET_BYTES = 70;
 /** A filter as objects, for each character of its text. */
 const FILTER_BYTES = 8;
 /** An id in a set, beside the list. */
-const DISABLED_BYTES = 50;
+const IN_SET_BYTES = 50;
 
 /** Estimates the bytes that the result of one look-up holds in the cache. */
 export function estimatedBytesOf(loaded: LoadedTargets): number {
@@ -299,8 +299,9 @@ export function estimatedBytesOf(loaded: LoadedTargets): number {
     case 'webhooks':
       return loaded.webhooks.reduce((sum, each) => sum + bytesOfWebhook(each), ENTRY_BYTES);
     case 'targets': {
-      const { targets, disabledTargets, oldest, filters } = loaded.list;
-      const ids = targets.length * TARGET_BYTES + disabledTargets.size * DISABLED_BYTES;
+      const { targets, disabledTargets, orderedTargets, oldest, filters } = loaded.list;
+      const inSets = disabledTargets.size + orderedTargets.size;
+      const ids = targets.length * TARGET_BYTES + inSets * IN_SET_BYTES;
       return ENTRY_BYTES + ids + (oldest ? bytesOfWebhook(oldest) : 0) + bytesOfFilters(filters);
     }
   }

@@ -10,6 +10,7 @@ import type {
   EventTypePage,
   EventTypeStore,
   ListedEventType,
+  WholeCatalogue,
 } from '@posthorn/platform/mongo/companies/event-types.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
@@ -73,6 +74,10 @@ export interface EventTypes {
     page: Omit<EventTypePage, 'projectId' | 'archived'>,
   ) => Promise<AsyncIterable<ListedEventType[]>>;
   getOfApp: (companyId: string, appId: string, name: string) => Promise<EventTypeDocument>;
+  /** Whole, in parts, by name. */
+  readAll: (companyId: string, which: WholeCatalogue) => AsyncIterable<EventTypeDocument[]>;
+  /** Throws ApiError 400, as a creation, when the example does not meet the schema, or that cannot be used. */
+  assertExample: (companyId: string, projectId: string, eventType: Exampled) => Promise<void>;
   /**
    * Throws ApiError 400 for an entry of a webhook's `eventTypes` that selects no event type of its project now, unless it was
    * there `before`, or the policy of the project is `open`.
@@ -83,6 +88,8 @@ export interface EventTypes {
     before?: readonly string[],
   ) => Promise<void>;
 }
+
+type Exampled = Pick<EventTypeDocument, 'name' | 'schema' | 'example'>;
 
 export function createEventTypes(deps: EventTypesDeps): EventTypes {
   const { store, projects, apps } = deps;
@@ -115,6 +122,9 @@ export function createEventTypes(deps: EventTypesDeps): EventTypes {
       const { projectId } = await apps.get(companyId, appId);
       return store.list(companyId, { ...page, projectId, archived: false });
     },
+    readAll: store.readAll,
+    assertExample: (companyId, projectId, { name, ...eventType }) =>
+      assertExample(deps, { ...eventType, companyId, _id: eventTypeIdOf(projectId, name) }),
     async getOfApp(companyId, appId, name) {
       const { projectId } = await apps.get(companyId, appId);
       const found = await findOr404(companyId, { projectId, name });
@@ -207,10 +217,12 @@ async function insert(
 /** The most tries while other requests change the event type. */
 const MAX_TRIES = 10;
 
+type OwnedId = Pick<EventTypeDocument, '_id' | 'companyId'>;
+
 /** Throws ApiError 400 unless the example meets the schema, which payloads can be checked by within their time. */
 async function assertExample(
   { checks }: Pick<EventTypesDeps, 'checks'>,
-  { _id, companyId, schema: text, example }: EventTypeDocument,
+  { _id, companyId, schema: text, example }: Omit<Exampled, 'name'> & OwnedId,
 ): Promise<void> {
   if (text === null) return;
   const schema = schemaOf(companyId, _id, text);

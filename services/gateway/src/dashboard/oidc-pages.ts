@@ -71,7 +71,7 @@ export function oidcPages(deps: OidcPagesDeps): Router {
     for (const { path } of OIDC_PAGES) router.all(path, refuseWithoutIssuer);
     return router;
   }
-  const ways = { ...deps, ...oidc, underWay: createUnderWay() };
+  const ways = { ...deps, ...oidc, underWay: createUnderWay(deps) };
   router.post(BEGIN_PATH, receive, beginSignIn(ways));
   router.get(CALLBACK_PATH, finishSignIn(ways));
   router.post(LOGOUT_PATH, receiveForm(deps), logOut(ways));
@@ -111,8 +111,7 @@ function beginSignIn(ways: Ways): RequestHandler {
       await deadlines.within(response, signIn.checkInvitation(invitation, source));
     }
     const challenge = { state: newSecret(), nonce: newSecret(), verifier: newSecret() };
-    const beginning = underWay.run(() => issuer.begin(challenge, again));
-    const url = await deadlines.within(response, beginning);
+    const url = await underWay.run(response, () => issuer.begin(challenge, again));
     attempts.store(request, response, {
       ...challenge,
       to: pageNamed(to),
@@ -129,7 +128,7 @@ const SEE_OTHER = 303;
 
 /** The browser comes back from the issuer. It leaves for a page in every case: people see no JSON. */
 function finishSignIn(ways: Ways): RequestHandler {
-  const { config, attempts, signInMetrics, deadlines, logger } = ways;
+  const { config, attempts, signInMetrics, logger } = ways;
   return async (request, response) => {
     const goTo = (path: string): void => {
       response.redirect(SEE_OTHER, config.publicUrl + path);
@@ -140,7 +139,7 @@ function finishSignIn(ways: Ways): RequestHandler {
     };
     try {
       const finish = () => enter(ways, request, response, onIssued);
-      goTo(await deadlines.within(response, signInMetrics.count('issuer', finish)));
+      goTo(await signInMetrics.count('issuer', finish));
     } catch (error) {
       const { code } = toApiError(error);
       const { requestId } = sourceOf(request, response);
@@ -158,15 +157,17 @@ async function enter(
   response: Response,
   onIssued: (issued: Issued) => void,
 ): Promise<string> {
-  const { issuer, underWay, peopleSignIn, cookies } = ways;
+  const { issuer, underWay, peopleSignIn, cookies, deadlines } = ways;
   const source = sourceOf(request, response);
   const query = queryOf(request);
   const attempt = await takeAttempt(ways, request, response);
   const issued = await countWrong(ways, source, () =>
-    underWay.run(() => issuer.finish(query, attempt)),
+    underWay.run(response, () => issuer.finish(query, attempt)),
   );
   onIssued(issued);
-  const session = await countWrong(ways, source, () => peopleSignIn.enter(issued, attempt, source));
+  const session = await countWrong(ways, source, () =>
+    deadlines.within(response, peopleSignIn.enter(issued, attempt, source)),
+  );
   cookies.set(request, response, session);
   return attempt.to;
 }
@@ -234,33 +235,41 @@ function logOut(ways: Ways): RequestHandler {
     const logoutToken = form.get('logout_token') ?? '';
     const reading = ways.wrongKeys.lookUp(
       source.address,
-      () => underWay.run(() => issuer.readLogoutToken(logoutToken)),
+      () => underWay.run(response, () => issuer.readLogoutToken(logoutToken)),
       () => true,
     );
-    const loggedOut = await countWrong(ways, source, () => deadlines.within(response, reading));
+    const loggedOut = await countWrong(ways, source, () => reading);
     await deadlines.within(response, logOutByIssuer(loggedOut));
     response.json({ success: true, message: 'Sessions ended' });
   };
 }
 
 interface UnderWay {
-  /** Throws ApiError 503 when too many wait for the issuer. */
-  run: <Result>(work: () => Promise<Result>) => Promise<Result>;
+  /**
+   * Returns what the issuer says. Throws ApiError 503 `sign_in_unavailable` when too many wait for it, and when the time
+   * of the request is over. Work whose request was refused counts until it ends.
+   */
+  run: <Result>(response: Response, work: () => Promise<Result>) => Promise<Result>;
 }
 
 const MAX_UNDER_WAY = 100;
 
-function createUnderWay(): UnderWay {
+function createUnderWay({ deadlines }: Pick<OidcPagesDeps, 'deadlines'>): UnderWay {
   let running = 0;
   return {
-    async run(work) {
+    async run(response, work) {
       if (running >= MAX_UNDER_WAY) throw new ApiError('sign_in_unavailable');
       running += 1;
-      try {
-        return await work();
-      } finally {
+      const ended = work().finally(() => {
         running -= 1;
-      }
+      });
+      return deadlines.within(response, ended).catch(issuerTooSlow);
     },
   };
+}
+
+/** The page would otherwise blame a store: each request to the issuer may be in time, and all of them together not. */
+function issuerTooSlow(error: unknown): never {
+  const isOver = error instanceof ApiError && error.code === 'unavailable';
+  throw isOver ? new ApiError('sign_in_unavailable') : error;
 }

@@ -186,6 +186,7 @@ test('an attempt is found by its id, with a turn for each 500 ids that are deriv
         ),
     },
     resends: { findShown: unused },
+    cancellations: { findOne: unused },
     apiKeys: { has: unused },
     readOutlines: unused,
   };

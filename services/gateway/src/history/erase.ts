@@ -1,15 +1,18 @@
 import { CREATED_GONE_AFTER_MS } from '@posthorn/domain/records/topics.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { RequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
+import type { SequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import { notFound } from '../api-error.ts';
 import { readDelivery, type ReadDeps } from './deliveries.ts';
+import { goOnBehind } from './go-on-behind.ts';
 import { requireMessage } from './messages.ts';
 
 interface EraseDeps extends ReadDeps {
   messages: Pick<MessageQueries, 'findOne' | 'outlinesAt'>;
   erasures: Pick<RequestedErasures, 'note' | 'eraseMessage' | 'eraseResponses'>;
   invalidate: Invalidate;
+  sequences: Pick<SequenceStore, 'makeDue'>;
   nowMs: () => number;
 }
 
@@ -37,6 +40,7 @@ export async function erasePayload(
     atMs,
     betweenSlices: nextSlice,
   });
+  await goOnBehind(deps, message, message.targets);
   const untilMs = message.createdAtMs + CREATED_GONE_AFTER_MS;
   return { kafkaUntilMs: isInRecords && untilMs > atMs ? untilMs : null };
 }

@@ -3,6 +3,7 @@ import type {
   DeliveryOutline,
   DeliveryQueries,
 } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
+import type { FilterCancellations } from '@posthorn/platform/mongo/messages/filter-cancellations.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { nullIf404 } from '../api-error.ts';
@@ -18,6 +19,7 @@ export interface FindByIdDeps extends ReadStores {
   messages: Pick<MessageQueries, 'outlinesOf' | 'findOne' | 'outlinesAt'>;
   deliveries: Pick<DeliveryQueries, 'findMany' | 'outlinesOf'>;
   resends: Pick<ResendStore, 'findShown'>;
+  cancellations: Pick<FilterCancellations, 'findOne'>;
   apiKeys: { has: (companyId: string, keyId: string) => Promise<boolean> };
   readOutlines: ReadWebhookOutlines;
 }
@@ -30,6 +32,7 @@ export const FOUND_KINDS = [
   'delivery',
   'attempt',
   'resend',
+  'cancellation',
   'api_key',
 ] as const;
 
@@ -61,6 +64,7 @@ const BY_PREFIX: Record<string, Find> = {
   dlv: findDelivery,
   att: findAttempt,
   rsnd: findResend,
+  cncl: findCancellation,
 };
 
 /** Returns null when nothing of the company has the id. */
@@ -156,4 +160,15 @@ async function findResend(
   if (!found) return null;
   const { appId, webhookId } = found;
   return { kind: 'resend', id, appId: appId ?? undefined, webhookId: webhookId ?? undefined };
+}
+
+async function findCancellation(
+  { cancellations }: FindByIdDeps,
+  companyId: string,
+  id: string,
+): Promise<Found | null> {
+  const found = await cancellations.findOne(companyId, id);
+  if (!found) return null;
+  const { appId, webhookId } = found.filter;
+  return { kind: 'cancellation', id, appId, webhookId };
 }

@@ -21,6 +21,8 @@ async function healthOf(
   readCircuit: () => Promise<number | null> = () => Promise.resolve(null),
   readFlow: () => Promise<EndpointFlow | null> = () => Promise.resolve(null),
   held: { webhook?: Hold; app?: Hold } = {},
+  /** The places of the messages that were accepted while the webhook was disabled. */
+  disabledAt: readonly number[] = [],
 ) {
   const { webhook = null, app: appHeld = null } = held;
   const newId = countingIds();
@@ -48,8 +50,13 @@ async function healthOf(
       },
     },
     messages: {
-      listIds: (_company, _filter, limit) =>
-        Promise.resolve(messages.slice(0, limit).map(({ id }) => id)),
+      listIds: (_company, { disabledWebhookId }, limit) =>
+        Promise.resolve(
+          messages
+            .filter((_, n) => disabledWebhookId === undefined || disabledAt.includes(n))
+            .slice(0, limit)
+            .map(({ id }) => id),
+        ),
     },
     deliveries: {
       figuresOf: (_company, ids) => Promise.resolve(ids.flatMap((id) => known.get(id) ?? [])),
@@ -121,6 +128,12 @@ describe('the health of a webhook', () => {
   ])('shows %s', async (_what, holds, shown) => {
     const { known } = await healthOf([], 0, undefined, undefined, holds);
     expect(known?.held).toEqual(shown);
+  });
+
+  test('counts no delivery of a message that was accepted while it was disabled as waiting', async () => {
+    const made: Made[] = [['success', 5]];
+    const { known } = await healthOf([null, null, made, null], 0, undefined, undefined, {}, [1, 2]);
+    expect(known).toMatchObject({ backlog: 2, successRate: 1 });
   });
 
   test('is null for an unknown webhook', async () => {

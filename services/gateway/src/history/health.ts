@@ -74,19 +74,27 @@ export async function readHealth(
   if (holders?.webhook?.companyId !== companyId) return null;
   const { webhook, appHeld } = holders;
   const held = [webhook.held ?? null, appHeld].find((each) => isHolding(each, nowMs())) ?? null;
-  const newest = await messages.listIds(companyId, { webhookId }, MAX_MESSAGES);
-  const ids = newest.map((id) => deliveryIdOf(id, webhookId));
+  const [newest, stating] = await Promise.all([
+    messages.listIds(companyId, { webhookId }, MAX_MESSAGES),
+    messages.listIds(companyId, { disabledWebhookId: webhookId }, MAX_MESSAGES),
+  ]);
+  const stated = new Set(stating);
+  const idOf = (messageId: string): string => deliveryIdOf(messageId, webhookId);
+  const ids = newest.filter((id) => !stated.has(id)).map(idOf);
+  // Cancelled at acceptance: none is pending, and the attempts are those of resends.
+  const cancelledIds = newest.filter((id) => stated.has(id)).map(idOf);
   // Each delivery is counted by one of the two reads: a delivery recorded between them would be counted twice or not
   // at all.
-  const [circuit, flow, known, older] = await Promise.all([
+  const [circuit, flow, known, resent, older] = await Promise.all([
     circuitOf(deps, companyId, webhookId),
     deps.flows.read(webhookId).catch(() => null),
     deliveries.figuresOf(companyId, ids),
+    deliveries.figuresOf(companyId, cancelledIds),
     deliveries.countPending(companyId, webhookId, ids, MAX_BACKLOG),
   ]);
   const ended = known.filter(({ status }) => status !== 'pending').length;
   const backlog = Math.min(older + ids.length - ended, MAX_BACKLOG);
-  const attempts = known.flatMap((delivery) => delivery.attempts);
+  const attempts = [...known, ...resent].flatMap((delivery) => delivery.attempts);
   return { ...circuit, ...flowOf(deps, flow), held, ...figuresOf(attempts), backlog };
 }
 

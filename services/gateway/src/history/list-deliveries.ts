@@ -8,11 +8,17 @@ import {
   storedReasonOf,
 } from '@posthorn/domain/delivery/delivery-filter.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
-import type {
-  DeliveryPosition,
-  DeliveryQueries,
-  ListedDelivery,
-  UndeliveredStatus,
+import {
+  type DeliveryPage,
+  type DeliveryPosition,
+  mergePages,
+  positionOf,
+} from '@posthorn/platform/mongo/messages/delivery-pages.ts';
+import {
+  type DeliveryQueries,
+  type ListedDelivery,
+  listOrderOf,
+  type UndeliveredStatus,
 } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type {
   MessageOutline,
@@ -33,7 +39,7 @@ export interface ShownDelivery extends ListedDelivery {
   eventType: string | null;
 }
 
-interface DeliveryPage {
+interface ShownPage {
   /** Deliveries of the newest message first. */
   deliveries: ShownDelivery[];
   /** Null when nothing follows. */
@@ -56,14 +62,15 @@ const MAX_EXAMINED_IN_VAIN = 25_000;
 
 /**
  * Returns one page of the company's deliveries. Those that are pending, exhausted or cancelled have indexes, and are
- * listed from their first attempt on. Delivered ones, nearly all, are in no index, and neither are those without an
- * attempt: a list that may have these goes along the messages and looks up the deliveries of each.
+ * listed from their first attempt on, or from the acceptance on when their message states them. Delivered ones, nearly all,
+ * are in no index, and neither are the others without an attempt: a list that may have these goes along the messages and
+ * looks up the deliveries of each.
  */
 export function listAllDeliveries(
   deps: ListDeliveriesDeps,
   companyId: string,
   query: DeliveryListQuery,
-): Promise<DeliveryPage> {
+): Promise<ShownPage> {
   const statuses = statusesOf(query);
   return statuses.includes('delivered')
     ? listByMessages(deps, companyId, query)
@@ -77,7 +84,7 @@ async function listByIndex(
   deps: ListDeliveriesDeps,
   companyId: string,
   query: DeliveryListQuery & { statuses: readonly UndeliveredStatus[] },
-): Promise<DeliveryPage> {
+): Promise<ShownPage> {
   const { limit } = query;
   const statuses = await statusesToRead(deps, companyId, query);
   const page = createPage(query);
@@ -87,12 +94,13 @@ async function listByIndex(
     // After a page that a cancellation has emptied, a million more may follow.
     const isFull = !isFiltered(query) && statuses === query.statuses && examined === 0;
     const size = isFull ? limit + 1 : CHUNK;
-    const found = await readUndelivered(deps, companyId, { ...query, after, statuses }, size);
+    const wanted = { ...query, after, statuses };
+    const { found, examined: read, readTo } = await readUndelivered(deps, companyId, wanted, size);
     await deps.nextSlice();
     if (page.add(await toShown(deps, companyId, found))) return page.cut();
-    if (found.length < size) return page.end(null);
-    after = positionOf(found.at(-1)) ?? after;
-    examined += size;
+    if (readTo === null) return page.end(null);
+    after = readTo;
+    examined += Math.max(size, read);
   }
   return page.end(after ?? null);
 }
@@ -123,24 +131,18 @@ async function readUndelivered(
   companyId: string,
   { statuses, webhookId, reason, sinceMs: fromMs, untilMs, after }: Undelivered,
   size: number,
-): Promise<ListedDelivery[]> {
+): Promise<DeliveryPage<ListedDelivery>> {
   const beforeMs = untilMs === undefined ? undefined : untilMs + 1;
   const filter = { webhookId, fromMs, beforeMs, after };
-  const lists = await Promise.all(
+  const pages = await Promise.all(
     statuses.map((status) => {
       // A delivery that is stored as pending gets its reason when it is shown.
       const stored = status === 'pending' ? undefined : storedReasonOf({ reason });
       return deliveries.listUndelivered(companyId, { ...filter, status, reason: stored }, size);
     }),
   );
-  if (lists.length === 1) return lists.flat();
-  // Of a webhook by the ids of the deliveries, otherwise first by those of the messages, as the store lists them.
-  const keyOf = ({ id, messageId }: ListedDelivery): string =>
-    webhookId === undefined ? messageId + id : id;
-  // One that ends between two reads is in both lists.
-  const found = new Map(lists.flat().map((each) => [each.id, each]));
-  const merged = [...found.values()].sort((a, b) => (keyOf(a) < keyOf(b) ? 1 : -1));
-  return merged.slice(0, size);
+  // One that ends between two reads is in two of them.
+  return mergePages(pages, listOrderOf({ webhookId }), size);
 }
 
 /** Whether a read may return deliveries that the query does not want. */
@@ -178,13 +180,12 @@ function createPage(query: DeliveryListQuery) {
       }
       return false;
     },
-    cut: (): DeliveryPage => ({ deliveries: kept, next: positionOf(kept.at(-1)) ?? null }),
-    end: (next: DeliveryPosition | null): DeliveryPage => ({ deliveries: kept, next }),
+    cut(): ShownPage {
+      const last = kept.at(-1);
+      return { deliveries: kept, next: last ? positionOf(last) : null };
+    },
+    end: (next: DeliveryPosition | null): ShownPage => ({ deliveries: kept, next }),
   };
-}
-
-function positionOf(delivery: ListedDelivery | undefined): DeliveryPosition | undefined {
-  return delivery && { messageId: delivery.messageId, deliveryId: delivery.id };
 }
 
 /** Behind every delivery of the message. */
@@ -196,7 +197,7 @@ async function listByMessages(
   deps: ListDeliveriesDeps,
   companyId: string,
   query: DeliveryListQuery,
-): Promise<DeliveryPage> {
+): Promise<ShownPage> {
   const { limit, appId, webhookId, sinceMs, untilMs } = query;
   // One index: the page checks the other one.
   const owner = webhookId === undefined ? { appId } : { webhookId };

@@ -136,10 +136,9 @@ async function countUnrecorded(
   const selection = { ...planned, beforeMs: atMs + 1 };
   await counter.count(async (step) => {
     const page = await selected.unrecorded(selection, { ...step, sinceMs, atMs });
-    const found = page.found.filter(({ status }) => status === 'pending');
-    reserve(found.length * ID_BYTES);
-    for (const { id } of found) counted.add(id);
-    return { ...page, found };
+    reserve(page.found.length * ID_BYTES);
+    for (const { id } of page.found) counted.add(id);
+    return page;
   });
   return counted;
 }

@@ -42,7 +42,7 @@ const RECORDED = Promise.resolve();
 
 export function createRecordRequest(log: AuditLog): RecordRequest {
   return async ({ method, audit, upsert, creation }, request, handle) => {
-    if (!audit) return handle(RECORDED);
+    if (!audit || audit.changesNothing?.(request.fields)) return handle(RECORDED);
     const spec = upsert && request.creates ? { ...audit, action: upsert.action } : audit;
     const action = actionOf(spec, request);
     if (method !== 'get') {

@@ -286,6 +286,7 @@ describe('the routes', () => {
     '/deliveries/:deliveryId/erase-responses',
     '/webhooks/:webhookId/hold',
     '/webhooks/:webhookId/resume',
+    '/webhooks/:webhookId/ordering-keys/skip',
     '/apps/:appId/hold',
     '/apps/:appId/resume',
     '/people/:personId/end-sessions',

@@ -37,7 +37,7 @@ import {
   type Route,
   SECRETS_READ,
 } from './route.ts';
-import { beginPages, type Pages, sendJson, sendPages } from './send-json.ts';
+import { beginPages, framed, type Pages, sendJson, sendPages } from './send-json.ts';
 
 export interface IdentifyDeps {
   identify: Identify;
@@ -98,7 +98,9 @@ interface Call {
 export function handlerOf(route: Route, deps: PipelineDeps): Handler {
   const { limits, memory, deadlines } = deps;
   const identify = createIdentifyAllowed(route, deps);
-  const receive = route.body && createReceiveBody(memory, { ...BODY_BOUNDS, ...route.ownBody });
+  const { maxBodyBytes: maxBytes = BODY_BOUNDS.maxBytes } = route;
+  const bounds = { ...BODY_BOUNDS, maxBytes, ...route.ownBody };
+  const receive = route.body && createReceiveBody(memory, bounds);
   return async (request, response) => {
     if (route.forEveryone && !hasCredentials(request.headers)) {
       await respondToEveryone(request, response, route, route.forEveryone);
@@ -181,15 +183,16 @@ const isOver = (response: Response): boolean => response.writableEnded || respon
 
 interface Begun {
   sent: ApiResponse;
-  /** The whole list, when it is sent part by part. */
+  /** All pages, when they are sent part by part. */
   rest: Pages | null;
 }
 
 /** Reads the list far enough to know whether it is a long one. An error until then gets an ordinary error response. */
 async function begin(sent: ApiResponse): Promise<Begun> {
-  if (!sent.pages) return { sent, rest: null };
-  const { first, rest } = await beginPages(sent.pages);
-  return { sent: { data: first }, rest };
+  const { pages, frame } = sent;
+  if (!pages) return { sent, rest: null };
+  const { first, rest } = await beginPages(pages);
+  return { sent: rest ? sent : { data: frame ? framed(frame, first) : first }, rest };
 }
 
 /** Handles the request within the audit log, or finds the response to the earlier one with its idempotency key. */
@@ -343,9 +346,12 @@ interface ReadRequest extends Target {
   body: Body<Record<string, unknown>>;
 }
 
+/** An object takes so many times the bytes of its JSON, where its values are short. */
+const OBJECT_BYTES = 10;
+
 /** One response reports the problems of head and body. Those of a body that the handler reads are left to it. */
 async function readFields(call: Call, target: Target, bytes: Buffer): Promise<ReadRequest> {
-  const { route, caller, deps } = call;
+  const { route, response, caller, deps } = call;
   const { params, upsert } = target;
   const schema = (upsert ? route.upsert?.body : route.body) ?? NO_FIELDS;
   const stored =
@@ -353,6 +359,7 @@ async function readFields(call: Call, target: Target, bytes: Buffer): Promise<Re
       ? await route.problemsOf({ caller, params, fields: readRawFields(bytes, schema) })
       : [];
   const problems = [...target.problems, ...stored];
+  if (route.maxBodyBytes) deps.memory.reserveOrRefuse(response, bytes.length * OBJECT_BYTES);
   const body = route.ownBody ? unreadBody(bytes) : readBody(bytes, schema, problems);
   const { companyId } = caller;
   const query = await deps.resolveUids(target.query, { companyId, idsOf: route.idsOf });
@@ -457,7 +464,8 @@ async function send(call: Call, { sent, rest }: Begun): Promise<void> {
     deps.throttle.chargeBytes(caller.companyId, bytes);
   };
   if (rest) {
-    await sendPages(response, route.response, rest, charge);
+    const { frame } = sent;
+    await sendPages(response, { ...route.response, frame }, rest, charge);
     return;
   }
   charge(await sendResponse(response, route, sent));

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import type { Problem } from '../api-error.ts';
 import type { ErrorCode, SpecificError } from '../error-codes.ts';
 import type { Caller } from '../keys/rights.ts';
-import type { Pages } from './send-json.ts';
+import type { Frame, Pages } from './send-json.ts';
 import type { NextSlice } from '../limits/slices.ts';
 import type { UidKind } from '../projects/uids.ts';
 
@@ -66,6 +66,8 @@ export interface ApiResponse {
   data?: unknown;
   /** Instead of `data`: a list that may be too large to be in memory at once. */
   pages?: Pages;
+  /** The object that `pages` are fields of; without it, `data` is a list of them. */
+  frame?: Frame;
   /** Start of the next page, null on the last one. Only for lists with a cursor. */
   nextCursor?: string | null;
   headers?: Record<string, string>;
@@ -102,6 +104,8 @@ export interface AuditSpec {
   target: AuditTargetKind;
   /** For a read: only keys with this scope see secrets, and only their reads are recorded. */
   secretsFor?: Scope;
+  /** Whether a request with these fields changes nothing, and is not recorded. */
+  changesNothing?: (fields: Readonly<Record<string, unknown>>) => boolean;
 }
 
 /** An optional header that the handler reads. */
@@ -171,6 +175,8 @@ interface RouteSpec {
   creation?: Creation;
   /** A request without a body counts as `{}`. */
   isBodyOptional?: boolean;
+  /** For a body that is larger than others and one object. */
+  maxBodyBytes?: number;
   /** The handler reads the body, which may have so many bytes, in slices: `body` has `bytes` only. */
   ownBody?: { maxBytes: number };
   response: ResponseSpec;

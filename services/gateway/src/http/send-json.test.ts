@@ -11,6 +11,7 @@ import {
   type Pages,
   PIECE_CHARS,
   sendJson,
+  type Frame,
   sendPages,
 } from './send-json.ts';
 
@@ -85,11 +86,13 @@ describe('send pages', () => {
   let server: Server;
   let port: number;
   let pages: () => Pages;
+  let frame: Frame | undefined;
   let failed: unknown;
   let sentLengths: number[];
 
   beforeEach(async () => {
     failed = null;
+    frame = undefined;
     sentLengths = [];
     const onError: ErrorRequestHandler = (error, _request, response, next) => {
       failed = error;
@@ -98,7 +101,9 @@ describe('send pages', () => {
     };
     const app = express()
       .get('/', (_request, response) =>
-        sendPages(response, OK, pages(), (length) => void sentLengths.push(length)),
+        sendPages(response, { ...OK, frame }, pages(), (length) => {
+          sentLengths.push(length);
+        }),
       )
       .use(onError);
     server = createServer(app).listen(0, '127.0.0.1');
@@ -132,6 +137,18 @@ describe('send pages', () => {
       pages = () => parts(...given);
       const answer = await read();
       expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
+      expect(await answer.json()).toEqual({ success: true, message: 'Found', data });
+    });
+
+    test.each([
+      [[[['a', 1]], [['b', { c: [2] }]]], { a: 1, b: { c: [2] } }],
+      [[[], [['__proto__', 1]]], JSON.parse('{"__proto__":1}')],
+      [[], {}],
+    ])('of the fields %j is one object within its frame', async (given: unknown[][][], all) => {
+      pages = () => parts(...given);
+      frame = (fields) => ({ title: '{}', webhooks: fields });
+      const answer = await read();
+      const data = { title: '{}', webhooks: all as unknown };
       expect(await answer.json()).toEqual({ success: true, message: 'Found', data });
     });
 

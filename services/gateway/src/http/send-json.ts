@@ -109,29 +109,56 @@ function* piecesOfList(value: readonly unknown[]): Generator<string> {
 /** The parts of a list, in order. */
 export type Pages = AsyncIterable<readonly unknown[]>;
 
+/** Returns the object that has these fields in an object which is the last value of it. */
+export type Frame = (fields: Readonly<Record<string, unknown>>) => object;
+
+/** Returns the whole object. Each entry is a name with its value. */
+export function framed(frame: Frame, entries: readonly unknown[]): object {
+  return frame(Object.fromEntries(entries as [string, unknown][]));
+}
+
+interface PagesSpec {
+  status: number;
+  message: string;
+  frame?: Frame | undefined;
+}
+
+/** The text before the entries, of each of them, and after them. */
+function textsOf(frame: Frame | undefined) {
+  if (!frame) return { before: '[', textOf: JSON.stringify, after: ']' };
+  const text = JSON.stringify(frame({}));
+  const place = text.lastIndexOf('{}') + 1;
+  const textOf = (entry: unknown): string => {
+    const [name, value] = entry as [string, unknown];
+    return `${JSON.stringify(name)}:${JSON.stringify(value)}`;
+  };
+  return { before: text.slice(0, place), textOf, after: text.slice(place) };
+}
+
 /**
- * Sends a list part by part, as one array. The next part is read when the client
+ * Sends a list part by part, as one array or within the object of a frame. The next part is read when the client
  * has taken the one before, so a list of any length needs the memory of one part. Rejects when a part cannot be read.
  * `onSent` is called with the length of each part.
  */
 export async function sendPages(
   response: Response,
-  { status, message }: { status: number; message: string },
+  { status, message, frame }: PagesSpec,
   pages: Pages,
   onSent: (length: number) => void,
 ): Promise<void> {
+  const { before, textOf, after } = textsOf(frame);
   response.status(status).type('json');
-  response.write(`{"success":true,"message":${JSON.stringify(message)},"data":[`);
+  response.write(`{"success":true,"message":${JSON.stringify(message)},"data":${before}`);
   let separator = '';
   for await (const page of pages) {
     if (response.destroyed) return;
-    const text = page.map((each) => JSON.stringify(each)).join(',');
+    const text = page.map((each) => textOf(each)).join(',');
     if (text === '') continue;
     onSent(text.length);
     if (!response.write(separator + text)) await untilTaken(response);
     separator = ',';
   }
-  response.end(']}');
+  response.end(`${after}}`);
 }
 
 /** Resolves when the client has received the written bytes, or is gone. */

@@ -208,6 +208,7 @@ function whyRetried(error: unknown): RetryReason | null {
 /** A reason that is missing is over with the next try. */
 const RETRY_REASONS: Partial<Record<UnavailableReason, RetryReason>> = {
   mongodb_unavailable: 'store_unavailable',
+  kafka_unavailable: 'store_unavailable',
   clock_wrong: 'clock_wrong',
   share_full: 'waiting_for_budget',
   too_many_waiting: 'waiting_for_budget',

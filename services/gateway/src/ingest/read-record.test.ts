@@ -96,8 +96,28 @@ describe('the message of a record', () => {
     }
   });
 
+  test('has the ordering key of its header, else of the CloudEvent, else its key where the source wants that', () => {
+    const bySource: IngestSource = { ...SOURCE, orderingKeyFromRecordKey: true };
+    const keyOf = (headers: Headers, source = bySource) =>
+      readRecord({ key: Buffer.from('order-17'), value: Buffer.from('{}'), headers }, source, AT)
+        .given.orderingKey;
+    const event = { ce_partitionkey: 'of the event' };
+    expect(keyOf({ ...event, 'posthorn-ordering-key': 'own' })).toBe('own');
+    expect(keyOf(event)).toBe('of the event');
+    expect(keyOf({})).toBe('order-17');
+    expect(keyOf({}, SOURCE)).toBeUndefined();
+    expect(read('{}', {}, bySource).given).toEqual({});
+  });
+
+  test('is the same one with an ordering key that no header of Posthorn gives it', () => {
+    const key = { 'posthorn-idempotency-key': 'k' };
+    const hashOf = (headers: Headers) => read('{}', { ...key, ...headers }).bodyHash;
+    expect(hashOf({ ce_partitionkey: 'a' })).toBe(hashOf({}));
+    expect(hashOf({ 'posthorn-ordering-key': 'a' })).not.toBe(hashOf({}));
+  });
+
   test('ignores every other header, also one of another byte encoding', () => {
-    expect(refusalOf('{}', { other: Buffer.from([0xff]), ce_partitionkey: 'k' })).toBe('accepted');
+    expect(refusalOf('{}', { other: Buffer.from([0xff]), ce_other: 'k' })).toBe('accepted');
   });
 });
 
@@ -234,6 +254,20 @@ describe('a record is rejected', () => {
       'ce_type: must be 1 to 128 letters, digits or . _ : / -',
     ],
     [
+      'with an ordering key that has a control character',
+      { 'posthorn-app-id': 'app_1', ce_partitionkey: 'a\tb' },
+      'ce_partitionkey: must be text without control characters',
+    ],
+    [
+      'with an ordering key and a time',
+      {
+        'posthorn-app-id': 'app_1',
+        'posthorn-ordering-key': 'a',
+        'posthorn-deliver-at': '2026-01-31T09:30:00Z',
+      },
+      'posthorn-deliver-at: must not be given together with orderingKey',
+    ],
+    [
       'with six tags',
       { 'posthorn-app-id': 'app_1', 'posthorn-tags': '1,2,3,4,5,6' },
       'posthorn-tags: must have at most 5 entries',
@@ -255,8 +289,8 @@ describe('a record is rejected', () => {
     ],
     [
       'with a header that does not exist',
-      { 'posthorn-app-id': 'app_1', 'posthorn-ordering-key': 'k' },
-      'posthorn-ordering-key: is not a header of an ingested record',
+      { 'posthorn-app-id': 'app_1', 'posthorn-order-key': 'k' },
+      'posthorn-order-key: is not a header of an ingested record',
     ],
     [
       'with a header in other letters',

@@ -1,7 +1,8 @@
-import { eventType as eventTypeSchema, text } from '@posthorn/domain/field-types.ts';
+import { eventType as eventTypeSchema, orderingKey, text } from '@posthorn/domain/field-types.ts';
 import {
   APP_ID_HEADER,
   CE_ID_HEADER,
+  CE_PARTITION_KEY_HEADER,
   CE_SOURCE_HEADER,
   CE_TYPE_HEADER,
   cloudEventKeyOf,
@@ -16,7 +17,12 @@ import {
   WEBHOOK_ID_HEADER,
 } from '@posthorn/domain/ingest.ts';
 import { MAX_BODY_BYTES, MAX_PAYLOAD_DEPTH } from '@posthorn/domain/message.ts';
-import { givenIn, type GivenFields, messageHeaders } from '@posthorn/domain/message-fields.ts';
+import {
+  EXCLUSIVE_PROBLEM,
+  givenIn,
+  type GivenFields,
+  messageHeaders,
+} from '@posthorn/domain/message-fields.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import type { StoredParts } from '@posthorn/platform/kafka/record-log.ts';
 import { hash } from 'node:crypto';
@@ -43,22 +49,29 @@ export interface IngestedMessage {
 
 /** Returns the message of a record. Throws ApiError 4xx for a record that can never be one (docs/contract.md C23). */
 export function readRecord(
-  { value, headers }: StoredParts,
+  { key, value, headers }: StoredParts,
   source: IngestSource,
   at: IngestPlace,
 ): IngestedMessage {
   const payload = readPayload(value);
-  const { key: ownKey, ...read } = readHeaders(headers ?? {}, source);
+  const { key: ownKey, impliedKey, ...read } = readHeaders(headers ?? {}, key, source);
   const place = placeKeyOf(at);
   // A record without a key of its own is the same one wherever the source sends it.
   const saying = ownKey === null ? '' : JSON.stringify(contentOf(read));
   const bodyHash = hash('sha256', `${saying}\n${payload}`, 'hex');
   const { companyId } = source;
-  return { companyId, ...read, payload, key: ownKey ?? place, bodyHash, place };
+  // Not part of the hash: a record that was accepted before its key counted is still the same one.
+  const given = impliedKey === undefined ? read.given : { ...read.given, orderingKey: impliedKey };
+  return { companyId, ...read, given, payload, key: ownKey ?? place, bodyHash, place };
 }
 
 /** A record keeps its hash when fields are added that it does not have. */
-function contentOf({ appId, webhookId, eventType, given }: Omit<ReadHeaders, 'key'>): unknown[] {
+function contentOf({
+  appId,
+  webhookId,
+  eventType,
+  given,
+}: Omit<ReadHeaders, 'key' | 'impliedKey'>): unknown[] {
   const { tags = [], ...others } = given;
   const hasOthers = Object.keys(others).length > 0;
   return [appId, webhookId, eventType, tags, ...(hasOthers ? [others] : [])];
@@ -113,6 +126,8 @@ type ReadHeaders = Pick<
 > & {
   /** Null for a record without a key of its own. */
   key: string | null;
+  /** The ordering key of a record without a header of Posthorn for it. */
+  impliedKey: string | undefined;
 };
 
 const idSchema = text(1, 132);
@@ -129,6 +144,7 @@ const KNOWN: ReadonlySet<string> = new Set([
 
 function readHeaders(
   headers: NonNullable<StoredParts['headers']>,
+  recordKey: Buffer | null,
   source: IngestSource,
 ): ReadHeaders {
   const problems: Problem[] = unknownAmong(headers);
@@ -138,8 +154,47 @@ function readHeaders(
     name: string,
     given: z.input<Schema> | undefined,
   ): z.output<Schema> | undefined => checked(schema, { name, given }, problems);
-  const appId = check(idSchema, APP_ID_HEADER, read(APP_ID_HEADER));
-  const webhookId = check(idSchema, WEBHOOK_ID_HEADER, read(WEBHOOK_ID_HEADER));
+  const address = addressOf(
+    {
+      appId: check(idSchema, APP_ID_HEADER, read(APP_ID_HEADER)),
+      webhookId: check(idSchema, WEBHOOK_ID_HEADER, read(WEBHOOK_ID_HEADER)),
+    },
+    source,
+    problems,
+  );
+  const typeHeader = typeHeaders(source).find((name) => read(name) !== undefined);
+  const eventType =
+    typeHeader === undefined ? undefined : check(eventTypeSchema, typeHeader, read(typeHeader));
+  const fields = messageHeaders.map(({ field, header, schema, fromHeader }) => {
+    const found = read(header);
+    return [field, check(schema, header, found === undefined ? undefined : fromHeader(found))];
+  });
+  const key = check(ingestedKey, IDEMPOTENCY_KEY_HEADER, read(IDEMPOTENCY_KEY_HEADER));
+  const eventKey = cloudEventKeyOf(read(CE_SOURCE_HEADER), read(CE_ID_HEADER));
+  const given = givenIn(Object.fromEntries(fields) as Partial<Record<string, unknown>>);
+  const impliedKey =
+    given.orderingKey === undefined
+      ? impliedOrderingKey(read(CE_PARTITION_KEY_HEADER), recordKey, source, problems)
+      : undefined;
+  if (given.deliverAtMs !== undefined && (given.orderingKey ?? impliedKey) !== undefined) {
+    note(problems, { path: 'posthorn-deliver-at', message: EXCLUSIVE_PROBLEM });
+  }
+  if (problems.length > 0) throw invalidRequest(problems);
+  return {
+    ...address,
+    eventType: eventType ?? null,
+    given,
+    impliedKey,
+    key: key ?? eventKey,
+    traceparent: traceparentOf(read(TRACEPARENT)),
+  };
+}
+
+function addressOf(
+  { appId, webhookId }: Pick<ReadHeaders, 'appId' | 'webhookId'>,
+  source: IngestSource,
+  problems: Problem[],
+): Pick<ReadHeaders, 'appId' | 'webhookId'> {
   if (appId !== undefined && webhookId !== undefined) {
     problems.push({
       path: APP_ID_HEADER,
@@ -154,25 +209,27 @@ function readHeaders(
   if (!isAddressed && !isRefused) {
     problems.push({ path: APP_ID_HEADER, message: 'is required, or posthorn-webhook-id' });
   }
-  const typeHeader = typeHeaders(source).find((name) => read(name) !== undefined);
-  const eventType =
-    typeHeader === undefined ? undefined : check(eventTypeSchema, typeHeader, read(typeHeader));
-  const fields = messageHeaders.map(({ field, header, schema, fromHeader }) => {
-    const found = read(header);
-    return [field, check(schema, header, found === undefined ? undefined : fromHeader(found))];
-  });
-  const key = check(ingestedKey, IDEMPOTENCY_KEY_HEADER, read(IDEMPOTENCY_KEY_HEADER));
-  const eventKey = cloudEventKeyOf(read(CE_SOURCE_HEADER), read(CE_ID_HEADER));
-  if (problems.length > 0) throw invalidRequest(problems);
-  return {
-    appId: ownAppId,
-    webhookId,
-    eventType: eventType ?? null,
-    given: givenIn(Object.fromEntries(fields) as Partial<Record<string, unknown>>),
-    key: key ?? eventKey,
-    traceparent: traceparentOf(read(TRACEPARENT)),
-  };
+  return { appId: ownAppId, webhookId };
 }
+
+/** The partition key of a CloudEvent, else the key of the record where the source wants that. */
+function impliedOrderingKey(
+  partitionKey: string | undefined,
+  recordKey: Buffer | null,
+  { orderingKeyFromRecordKey }: IngestSource,
+  problems: Problem[],
+): string | undefined {
+  if (partitionKey !== undefined) {
+    return checked(orderingKey, { name: CE_PARTITION_KEY_HEADER, given: partitionKey }, problems);
+  }
+  if (!orderingKeyFromRecordKey || recordKey === null) return undefined;
+  const given = decode(recordKey);
+  if (given === null) note(problems, { path: RECORD_KEY, message: 'is not valid UTF-8' });
+  return given === null ? undefined : checked(orderingKey, { name: RECORD_KEY, given }, problems);
+}
+
+/** The key of the record in problems, beside the names of headers. */
+const RECORD_KEY = 'key of the record';
 
 /** The headers that may have the event type, the most specific first. */
 function typeHeaders({ eventTypeHeader = CE_TYPE_HEADER }: IngestSource): string[] {

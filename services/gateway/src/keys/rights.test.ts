@@ -39,6 +39,7 @@ describe('a visitor of the portal', () => {
       'controlDeliveries post /deliveries/cancel',
       'controlDeliveries post /webhooks/:webhookId/cancel-pending',
       'controlDeliveries post /webhooks/:webhookId/hold',
+      'controlDeliveries post /webhooks/:webhookId/ordering-keys/skip',
       'controlDeliveries post /webhooks/:webhookId/replay-missing',
       'controlDeliveries post /webhooks/:webhookId/resume',
       'manage delete /webhooks/:webhookId',
@@ -77,6 +78,7 @@ describe('a visitor of the portal', () => {
       'view get /webhooks',
       'view get /webhooks/:webhookId',
       'view get /webhooks/:webhookId/health',
+      'view get /webhooks/:webhookId/ordering-keys',
       'view get /webhooks/:webhookId/replay-missing/estimate',
       'view get /webhooks/:webhookId/resend-failed/estimate',
     ]);

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { Message } from '@posthorn/domain/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
+import type { PublisherProgress } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
@@ -12,6 +13,8 @@ import {
   type UnconfirmedInserts,
 } from './outbox.ts';
 
+const UNAVAILABLE = { status: 503, code: 'unavailable' };
+
 describe('outbox', () => {
   /** The calls of the publisher store, in order. */
   let calls: unknown[][];
@@ -20,6 +23,7 @@ describe('outbox', () => {
   let insertAll: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
   let committed: Message[];
   let published: string[];
+  let progress: Map<string, PublisherProgress>;
   let isKafkaUp: boolean;
   let isKafkaFrozen: boolean;
   let monotonicMs: number;
@@ -31,6 +35,7 @@ describe('outbox', () => {
 
   beforeEach(() => {
     [calls, committed, published] = [[], [], []];
+    progress = new Map();
     [isOwn, isKafkaUp, isKafkaFrozen, monotonicMs] = [true, true, false, 0];
     callStore = () => Promise.resolve();
     insertAll = (batch) => Promise.resolve(batch.map(() => 'stored'));
@@ -52,6 +57,7 @@ describe('outbox', () => {
         handOver: (...args) => called('handOver', ...args),
         forget: (...args) => called('forget', ...args),
         list: unused,
+        progressOf: () => Promise.resolve(progress),
         takeOver: unused,
         markSwept: unused,
       },
@@ -194,6 +200,72 @@ describe('outbox', () => {
       await outbox.tick();
       await eventually('the record', () => published.length === 1);
       await outbox.stop(0);
+    });
+  });
+
+  describe('the wait for the records of a message', () => {
+    /** A message of another gateway, which has stored it and not published it. */
+    const foreign = (): Message => {
+      const message = sampleMessage(newId('msg'), { publisherId: 'gw_other' });
+      committed.push(message);
+      progress = new Map([['gw_other', { watermark: '', sweptTo: '' }]]);
+      return message;
+    };
+
+    test('of a message that was just stored ends with its publication', async () => {
+      await outbox.start();
+      isKafkaUp = false;
+      const message = await storeOne();
+      const waits = [outbox.whenPublished(message), outbox.ensurePublished(message)];
+      isKafkaUp = true;
+      await Promise.all(waits.map((wait) => wait.published));
+      await outbox.ensurePublished(message).published;
+      expect(published).toEqual([message.id]);
+      await outbox.stop(0);
+    });
+
+    test('ends with 503 when the sweep takes over, and a repeat publishes the records again', async () => {
+      await outbox.start();
+      isKafkaUp = false;
+      const message = await storeOne();
+      const { published: first } = outbox.whenPublished(message);
+      isOwn = false;
+      await outbox.tick();
+      await expect(first).rejects.toMatchObject(UNAVAILABLE);
+      await expect(outbox.whenPublished(message).published).rejects.toMatchObject(UNAVAILABLE);
+      committed = [message];
+      progress = new Map([[message.publisherId, { watermark: '', sweptTo: '' }]]);
+      await expect(outbox.ensurePublished(message).published).rejects.toMatchObject(UNAVAILABLE);
+      isKafkaUp = true;
+      await outbox.ensurePublished(message).published;
+      expect(published).toEqual([message.id]);
+      await outbox.stop(0);
+    });
+
+    test('publishes those of another gateway, in the order of the calls', async () => {
+      const messages = Array.from({ length: 30 }, foreign).reverse();
+      await Promise.all(messages.map((each) => outbox.ensurePublished(each).published));
+      expect(published).toEqual(messages.map(({ id }) => id));
+    });
+
+    test.each<[string, (id: string) => PublisherProgress | null]>([
+      ['is gone', () => null],
+      ['has published it', (id) => ({ watermark: id, sweptTo: '' })],
+      ['was swept beyond it', (id) => ({ watermark: '', sweptTo: id })],
+    ])('of another gateway ends at once when its publisher %s', async (_what, progressAt) => {
+      const message = foreign();
+      const known = progressAt(message.id);
+      progress = new Map(known && [['gw_other', known]]);
+      await outbox.ensurePublished(message).published;
+      expect(published).toEqual([]);
+    });
+
+    test('is 503 for more than half of the places, and publishes nothing for a request that has gone', async () => {
+      isKafkaFrozen = true;
+      const waits = Array.from({ length: 500 }, () => outbox.ensurePublished(foreign()));
+      await expect(outbox.ensurePublished(foreign()).published).rejects.toMatchObject(UNAVAILABLE);
+      for (const wait of waits) wait.giveUp();
+      expect(published).toEqual([]);
     });
   });
 

@@ -11,6 +11,8 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Spans } from '@posthorn/platform/service/spans.ts';
 import { Gauge, type Registry } from 'prom-client';
 import { OWNED_MS, Publication, type PublicationState } from './publication.ts';
+import { notPublishedHere, PUBLISHED, type PublicationWait } from './publication-waits.ts';
+import { createPublishAgain, type StoredMessage } from './publish-again.ts';
 import type { PublishBudget, PublishPace } from './publish-budget.ts';
 
 /** Shows the messages that Kafka has not acknowledged, at each scrape. */
@@ -50,6 +52,13 @@ export interface Outbox {
   publisherId: () => string;
   /** Stores messages that were just built, in one write. They are published after it. */
   store: (messages: readonly Message[]) => Promise<InsertOutcome[]>;
+  /** Returns the wait for a message that `store` has just stored. */
+  whenPublished: (message: StoredMessage) => PublicationWait;
+  /**
+   * Returns the wait for a message that any gateway has stored, before or now. Its records are published again unless this
+   * gateway still publishes them, or its publisher is known to have done so.
+   */
+  ensurePublished: (message: StoredMessage) => PublicationWait;
   /** Sends the heartbeat of the publisher, then looks up inserts whose result is unknown. */
   tick: () => Promise<void>;
   /** Publishes the remaining messages for up to `drainMs`, and leaves the others to the sweep. */
@@ -82,6 +91,7 @@ export function createOutbox(deps: PublisherDeps): Outbox {
   });
   // Apart from the heartbeat: it waits for Kafka, and without a heartbeat the sweep takes over.
   const unconfirmed = loopOf('unconfirmed inserts', () => current.publishConfirmed());
+  const publishAgain = createPublishAgain(deps);
 
   async function replacePublisher(): Promise<void> {
     const { unpublished, behindMs } = current.publication.state();
@@ -103,6 +113,9 @@ export function createOutbox(deps: PublisherDeps): Outbox {
     },
     publisherId: () => current.id,
     store: (messages) => current.store(messages),
+    whenPublished: (message) =>
+      current.owns(message) ? current.publication.whenPublished(message) : notPublishedHere(),
+    ensurePublished: (message) => current.findWait(message) ?? publishAgain(message),
     async tick() {
       await heartbeat.tick();
       await unconfirmed.tick();
@@ -190,6 +203,18 @@ class Publisher {
     });
   }
 
+  /** Whether the message was stored under this name. */
+  owns({ publisherId }: StoredMessage): boolean {
+    return publisherId === this.id;
+  }
+
+  /** Null for a message that this publisher is not known to publish, or to have published. */
+  findWait(message: StoredMessage): PublicationWait | null {
+    if (!this.owns(message)) return null;
+    if (this.publication.isWaiting(message)) return this.publication.whenPublished(message);
+    return message.id <= this.watermark() ? PUBLISHED : null;
+  }
+
   /** Stores the messages in one write, and takes over the stored ones, to publish them. */
   async store(batch: readonly Message[]): Promise<InsertOutcome[]> {
     if (this.#isEnded) throw new StoreUnavailableError('this gateway stops');
@@ -214,7 +239,7 @@ class Publisher {
     if (this.#isIdle()) this.#idleWatermark = this.#deps.newId('msg');
     const { stuckMs } = this.publication.state();
     return this.#ownership.confirmBy(() =>
-      this.#deps.publishers.heartbeat(this.id, this.#watermark(), stuckMs),
+      this.#deps.publishers.heartbeat(this.id, this.watermark(), stuckMs),
     );
   }
 
@@ -227,7 +252,7 @@ class Publisher {
   async handOver(): Promise<void> {
     this.#isHandedOver = true;
     this.publication.abandon();
-    await this.#deps.publishers.handOver(this.id, this.#watermark());
+    await this.#deps.publishers.handOver(this.id, this.watermark());
   }
 
   /** Publishes the remaining messages for up to `drainMs`. */
@@ -245,7 +270,7 @@ class Publisher {
     this.#isEnded = true;
     const { publishers } = this.#deps;
     if (this.#isIdle() && !this.#isHandedOver) await publishers.forget(this.id, 0);
-    else await publishers.handOver(this.id, this.#watermark());
+    else await publishers.handOver(this.id, this.watermark());
   }
 
   #isIdle(): boolean {
@@ -253,7 +278,8 @@ class Publisher {
     return this.#runningInserts === 0 && unpublished === 0 && !this.#unconfirmed.hasAny();
   }
 
-  #watermark(): string {
+  /** Kafka has every message of this publisher up to this id, also those whose insert was not confirmed. */
+  watermark(): string {
     const capped = this.#unconfirmed.capWatermark(this.publication.state().watermark);
     return capped > this.#idleWatermark ? capped : this.#idleWatermark;
   }

@@ -4,6 +4,8 @@ import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import type { ApiError } from '../api-error.ts';
 import { Publication, type PublicationState, PublishOverflow } from './publication.ts';
 
 describe('publish created', () => {
@@ -86,6 +88,18 @@ describe('publish created', () => {
     publication.add(batch);
   }
 
+  /** What has become of the wait for a message by now. */
+  function waitFor(number: number, companyId = 'comp_1') {
+    const id = `msg_${String(number).padStart(6, '0')}`;
+    const wait = publication.whenPublished({ id, companyId });
+    let state = 'waiting';
+    wait.published.then(
+      () => (state = 'published'),
+      (error: unknown) => (state = (error as ApiError).reason ?? 'failed'),
+    );
+    return { ...wait, state: () => new Promise(setImmediate).then(() => state) };
+  }
+
   const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
   const idsOf = (messages: readonly Message[]) => messages.map(({ id }) => id);
 
@@ -135,6 +149,38 @@ describe('publish created', () => {
         stuckMs: null,
         waitingCompanies: 0,
       });
+    });
+
+    test('ends the waits for a message when Kafka has acknowledged all of its records', async () => {
+      shut();
+      accept([1]);
+      accept([2, 3], { targets: upTo(400).map((n) => `wh_${n}`) });
+      const waits = [1, 2, 3, 1].map((number) => waitFor(number));
+      const states = () => Promise.all(waits.map(({ state }) => state()));
+      expect(await states()).toEqual(['waiting', 'waiting', 'waiting', 'waiting']);
+      onSend = (ids) => {
+        if (ids.includes('msg_000003')) shut();
+      };
+      open();
+      await eventually('the second batch', () => batches.length === 2);
+      expect(await states()).toEqual(['published', 'waiting', 'waiting', 'published']);
+      onSend = () => undefined;
+      open();
+      await publication.close(60_000);
+      expect(await states()).toEqual(['published', 'published', 'published', 'published']);
+      expect(await waitFor(2).state()).toBe('published');
+    });
+
+    test('ends the waits with 503 when it is handed over, and one that its request gives up', async () => {
+      shut();
+      accept([1, 2]);
+      const [given, left] = [waitFor(1), waitFor(2)];
+      given.giveUp();
+      expect([await given.state(), await left.state()]).toEqual(['deadline_over', 'waiting']);
+      publication.abandon();
+      expect(await left.state()).toBe('kafka_unavailable');
+      expect(await waitFor(2).state()).toBe('kafka_unavailable');
+      open();
     });
 
     test('moves the watermark past messages without targets', async () => {
@@ -222,6 +268,16 @@ describe('publish created', () => {
         stuckMs: null,
         waitingCompanies: 0,
       });
+    });
+
+    test('keeps the waits for what did not fit until that is read back and published', async () => {
+      shut();
+      accept(upTo(TOO_MANY));
+      const last = waitFor(TOO_MANY);
+      expect(await last.state()).toBe('waiting');
+      open();
+      await last.published;
+      expect(batches.flat()).toEqual(idsOf(stored));
     });
 
     test('counts the bytes of the payloads too', async () => {

@@ -6,6 +6,12 @@ import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts
 import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Spans } from '@posthorn/platform/service/spans.ts';
+import {
+  notPublishedHere,
+  PUBLISHED,
+  type PublicationWait,
+  PublicationWaits,
+} from './publication-waits.ts';
 import type { PublishBudget, PublishPace } from './publish-budget.ts';
 import {
   createPublishQueue,
@@ -74,6 +80,7 @@ export class Publication {
   readonly #queue: PublishQueue;
   readonly #overflow = new PublishOverflow(estimatedBytesOf);
   readonly #tracker: WatermarkTracker;
+  readonly #waits = new PublicationWaits();
   readonly #closing = new AbortController();
   /** Ends with the time that `close` allows, not with the stop of the process: messages are accepted until then. */
   readonly #keepTrying: KeepTrying;
@@ -120,6 +127,22 @@ export class Publication {
     this.#start();
   }
 
+  /** Returns the wait for a message that was handed over. It is resolved when Kafka has its records already. */
+  whenPublished(message: Pick<Message, 'id' | 'companyId'>): PublicationWait {
+    if (this.#isAbandoned) {
+      return message.id <= this.#tracker.watermark() ? PUBLISHED : notPublishedHere();
+    }
+    return this.isWaiting(message) ? this.#waits.add(message.id) : PUBLISHED;
+  }
+
+  /** True for a message that was handed over and waits for Kafka. */
+  isWaiting(message: Pick<Message, 'id' | 'companyId'>): boolean {
+    const readToId = this.#overflow.readToId();
+    const isLeftToRead =
+      readToId !== null && message.id > readToId && this.#overflow.hasMessage(message);
+    return isLeftToRead || this.#tracker.isUnpublished(message.id);
+  }
+
   state(): PublicationState {
     const sinceMs = (atMs: number): number => Math.max(0, this.#deps.nowMs() - atMs);
     const waiting = [this.#tracker.oldestAtMs(), this.#overflow.oldestAtMs()];
@@ -159,6 +182,7 @@ export class Publication {
   abandon(): void {
     this.#closing.abort();
     this.#isAbandoned = true;
+    this.#waits.rejectAll();
   }
 
   #start(): void {
@@ -205,6 +229,7 @@ export class Publication {
       if (batch.records.length > 0) await records.publish(batch.records);
     });
     this.#queue.acknowledge(batch);
+    this.#waits.resolve(batch.completed);
     this.#tracker.advance(this.#overflow.readToId());
   }
 

@@ -290,7 +290,12 @@ describe('publish pace', () => {
   /** Resolves when Kafka has acknowledged a batch. */
   let sent: () => Promise<void>;
 
-  const send = (number: number, companyId: string, targetCount: number): void => {
+  const send = (
+    number: number,
+    companyId: string,
+    targetCount: number,
+    changes: Partial<Message> = {},
+  ): void => {
     const message: Message = {
       id: `msg_${number}`,
       companyId,
@@ -303,6 +308,7 @@ describe('publish pace', () => {
       eventType: null,
       idempotency: null,
       createdAtMs: 0,
+      ...changes,
     };
     stored.push(message);
     publication.add([message]);
@@ -352,6 +358,15 @@ describe('publish pace', () => {
       send(1, 'comp_a', 1_000);
       await eventually('both batches', () => sends.length === 2);
       expect([sizes(), timers]).toEqual([[500, 500], []]);
+    });
+
+    test('does not wait when it is in order: a later one of its company would overtake it', async () => {
+      waitPerMs = { comp_a: 16 };
+      send(1, 'comp_a', 600, { isOrdered: true });
+      send(2, 'comp_a', 1);
+      await eventually('all records', () => sends.length === 2);
+      expect([sizes(), timers]).toEqual([[500, 101], []]);
+      expect(sends[1]?.at(-1)).toBe('wh_2_0');
     });
 
     test('waits after each 100 records beyond it, and the watermark waits for the last ones', async () => {

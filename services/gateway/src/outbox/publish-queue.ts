@@ -78,7 +78,7 @@ const TURN_RECORDS = 20;
  * Messages that wait for Kafka. Companies take turns of 20 records, so that a message to 10,000
  * webhooks is published in parts, between the messages of other companies. A company that waits alone
  * fills every batch. Where others use the gateway, a message is throttled after each part; later messages of its
- * company do not wait for it. A company whose budget is used up waits with all of its messages.
+ * company do not wait for it. One that is in order is not throttled, so that none of them overtakes it. A company whose budget is used up waits with all of its messages.
  */
 export function createPublishQueue({
   topic,
@@ -149,8 +149,11 @@ function createThrottled(
   });
   let isEnded = false;
   return {
-    mustWait: ({ source, sinceWait }) =>
-      !isEnded && sinceWait >= SLICE_RECORDS && waitMs(source.message.companyId, sinceWait) > 0,
+    mustWait: ({ source: { message }, sinceWait }) =>
+      !isEnded &&
+      !message.isOrdered &&
+      sinceWait >= SLICE_RECORDS &&
+      waitMs(message.companyId, sinceWait) > 0,
     add(pending) {
       queue.add(pending.source.message.companyId, pending, 'first');
     },

@@ -45,6 +45,15 @@ describe('the watermark tracker', () => {
     expect(tracker.watermark()).toBe('m9');
   });
 
+  test('knows which messages are not published, of both origins', () => {
+    const direct = [1, 3, 5].map((n) => tracker.add('direct', `m${n}`, n));
+    tracker.add('readBack', 'm2', 2);
+    for (const message of direct.slice(0, 2)) message.isPublished = true;
+    tracker.advance(null);
+    const all = ['m0', 'm1', 'm2', 'm3', 'm4', 'm5', 'm6'];
+    expect(all.filter(tracker.isUnpublished)).toEqual(['m2', 'm5']);
+  });
+
   test('never lowers the watermark', () => {
     tracker.add('direct', 'm9', 9).isPublished = true;
     tracker.advance(null);

@@ -22,6 +22,8 @@ export interface WatermarkTracker {
   /** When the oldest unpublished message was created. Null when there is none. */
   oldestAtMs: () => number | null;
   unpublished: () => number;
+  /** True for a message that was added and is not published. */
+  isUnpublished: (id: string) => boolean;
   usedBytes: () => number;
 }
 
@@ -75,6 +77,7 @@ export function createWatermarkTracker(firstWatermark: string): WatermarkTracker
       return heads.length === 0 ? null : Math.min(...heads.map((head) => head.createdAtMs));
     },
     unpublished: () => both.reduce((sum, sequence) => sum + unpublishedOf(sequence), 0),
+    isUnpublished: (id) => both.some(({ messages }) => find(messages, id)?.isPublished === false),
     usedBytes: () => both.reduce((sum, { messages }) => sum + messages.length, 0) * MESSAGE_BYTES,
   };
 }
@@ -106,6 +109,18 @@ function highestPublished(
     (readToId === null || id <= readToId) &&
     sequences.every(({ messages: [head] }) => head === undefined || id < head.id);
   return known.filter(isBelowAll).reduce((highest, id) => (id > highest ? id : highest), before);
+}
+
+/** Bisects: while Kafka is away tens of thousands of messages wait. */
+function find(messages: readonly Placed[], id: string): Placed | undefined {
+  let [from, to] = [0, messages.length];
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if ((messages[middle]?.id ?? '') < id) from = middle + 1;
+    else to = middle;
+  }
+  const found = messages[from];
+  return found?.id === id ? found : undefined;
 }
 
 function unpublishedOf({ messages }: Sequence): number {

@@ -1,3 +1,4 @@
+import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts';
 import type { ServerMetadata } from 'openid-client';
 import type { IssuerRequest, SignInMetrics } from './sign-in-metrics.ts';
 
@@ -53,13 +54,16 @@ async function receive(url: string, options: object): Promise<Response> {
   const response = await fetch(url, { ...options, redirect: 'manual' });
   const { status, headers } = response;
   if (status >= SERVER_ERROR) throw new Error(`the issuer has responded with ${status}`);
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
+  const received = createByteCollector({ maxBytes: MAX_BYTES });
   const body: AsyncIterable<Uint8Array> | null = response.body;
   for await (const chunk of body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > MAX_BYTES) throw new Error(`the response has more than ${MAX_BYTES} bytes`);
-    chunks.push(chunk);
+    received.add(chunk);
+    if (received.receivedBytes() > MAX_BYTES) {
+      throw new Error(`the response has more than ${MAX_BYTES} bytes`);
+    }
+    if (received.isShredded()) throw new Error('the response comes in chunks of a few bytes');
   }
-  return new Response(bytes === 0 ? null : Buffer.concat(chunks), { status, headers });
+  // A status without content takes no body, not even an empty one.
+  const bytes = received.receivedBytes() === 0 ? null : new Uint8Array(received.bytes());
+  return new Response(bytes, { status, headers });
 }

@@ -14,7 +14,7 @@ interface PeopleDeps {
   nowMs: () => number;
 }
 
-/** A person as administrators see them. */
+/** A person as admins see them. */
 export interface KnownPerson extends Granted {
   document: PersonDocument;
   /** How many API keys they made. */

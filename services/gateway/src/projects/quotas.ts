@@ -53,6 +53,8 @@ export interface Quotas {
    * process; other gateways may exceed a quota by what they create in the same moment.
    */
   createWithin: <Created>(creation: Creation<Created>) => Promise<Created>;
+  /** Throws ApiError 409 when so many are more than an owner may have. */
+  assertWithin: (setting: CountedQuota, count: number) => void;
   /** Notes that the owner was created just now, and has nothing yet. */
   noteEmpty: (setting: CountedQuota, ownerId: string) => void;
 }
@@ -143,6 +145,9 @@ export function createQuotas({ limits, monotonicMs, onNear }: QuotasDeps): Quota
       const turn = owner.lastTurn.then(() => countThenCreate(owner, creation));
       owner.lastTurn = turn.catch(() => undefined);
       return turn;
+    },
+    assertWithin(setting, count) {
+      if (count > limits[setting]) throw quotaExceeded(setting, limits[setting]);
     },
     noteEmpty(setting, ownerId) {
       touchOwner(owners, { setting, ownerId }).countedAtMs = monotonicMs();

@@ -5,6 +5,7 @@ import { appCountsRoute, appRoutes, findAppsRoute } from './apps.ts';
 import { auditEventRoutes } from './audit-events.ts';
 import { deliveryFilterRoutes } from './deliveries-by-filter.ts';
 import { deliveryRoutes } from './deliveries.ts';
+import { eventTypeDocumentRoutes } from './event-type-documents.ts';
 import { eventTypeRoutes } from './event-types.ts';
 import { testFilterRoute } from './filters.ts';
 import { holdRoutes } from './holds.ts';
@@ -14,6 +15,7 @@ import { overviewRoutes } from './overview.ts';
 import { portalRoutes } from './portal.ts';
 import { peopleRoutes } from './people.ts';
 import { invitationRoutes } from './invitations.ts';
+import { orderingKeyRoutes } from './ordering-keys.ts';
 import { projectRoutes } from './projects.ts';
 import { replayRoutes, resendFailedRoutes, resendRoutes } from './resends.ts';
 import { signingKeyRoutes } from './signing-keys.ts';
@@ -26,9 +28,11 @@ const ROUTES: ((gateway: Gateway) => Route | Route[])[] = [
   projectRoutes,
   appRoutes,
   eventTypeRoutes,
+  eventTypeDocumentRoutes,
   webhookRoutes,
   webhookActionRoutes,
   holdRoutes,
+  orderingKeyRoutes,
   resendFailedRoutes,
   replayRoutes,
   testFilterRoute,

@@ -1,5 +1,5 @@
 import { idPattern } from '@posthorn/domain/ids.ts';
-import type { DeliveryPosition } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
+import type { DeliveryPosition } from '@posthorn/platform/mongo/messages/delivery-pages.ts';
 import { z } from 'zod';
 import type { Gateway } from '../gateway.ts';
 import { listAllDeliveries } from '../history/list-deliveries.ts';

@@ -16,6 +16,7 @@ import {
   timeField,
   wholeNumber,
 } from './fields.ts';
+import { createdLinkFields, creationOfLink } from './created-link.ts';
 import { roleField } from './people.ts';
 
 const DAY_SECONDS = 86_400;
@@ -42,15 +43,12 @@ const createBody = z
   .meta({ id: 'CreateInvitation' });
 
 const createdSchema = z
-  .object({
-    id: idField('inv'),
-    url: text(1, 2_048).nullable().meta({
-      description:
-        'Opens once. Whoever signs in with it becomes a person of the company: give it to one person. Null when a repeat with the same `Idempotency-Key` gets the response again',
+  .object(
+    createdLinkFields('inv', {
+      opens: 'Opens once. Whoever signs in with it becomes a person of the company',
       example: 'https://hooks.example.com/dashboard/invitation#Y2hv',
     }),
-    expiresAt: timeField,
-  })
+  )
   .meta({ id: 'CreatedInvitation' });
 
 const openSchema = z
@@ -96,16 +94,7 @@ function createRoute(gateway: Gateway): Route {
     body: createBody,
     response: { status: 201, message: 'Invitation created', data: createdSchema },
     errors: ['route_not_found', 'quota_exceeded'],
-    creation: {
-      shownOnce: ['url'],
-      async find({ caller: { companyId }, newId }) {
-        const id = newId('inv');
-        const expiresAtMs = await invitations.expiryOf(companyId, id);
-        return expiresAtMs === null
-          ? null
-          : { data: { id, url: null, expiresAt: isoTime(expiresAtMs) } };
-      },
-    },
+    creation: creationOfLink('inv', (companyId, id) => invitations.expiryOf(companyId, id)),
     async handle({ caller, body: { value }, newId, baseUrl }) {
       const { companyId, keyId, person } = caller;
       await assertPeopleExist(gateway, companyId);

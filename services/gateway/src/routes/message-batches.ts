@@ -108,14 +108,25 @@ async function accept(
   request: BatchRequest,
   messages: readonly NewMessage[],
 ): Promise<AcceptOutcome[]> {
-  const identified = await identify(request, messages);
+  const isInOrder = messages.some(({ given }) => given?.orderingKey !== undefined) || undefined;
+  const found = await identify(request, messages);
+  const identified = isInOrder ? upToUnavailable(found) : found;
   const known = identified.filter(isKnown);
   const { nextSlice, deadline } = request;
-  const outcomes = await acceptMany(known, { nextSlice, deadline: deadline() });
+  const outcomes = await acceptMany(known, { nextSlice, deadline: deadline(), isInOrder });
   let next = 0;
   return identified.map((each) =>
     isKnown(each) ? requiredAt(outcomes, next++, 'outcome of the message') : each,
   );
+}
+
+/** What is behind an unavailable message is unavailable too: when the batch is sent again, it must not be in front. */
+function upToUnavailable(messages: readonly (NewMessage | Failed)[]): (NewMessage | Failed)[] {
+  let broken: Failed | null = null;
+  return messages.map((each) => {
+    if (!isKnown(each) && toApiError(each.error).code === 'unavailable') broken ??= each;
+    return broken ?? each;
+  });
 }
 
 const isKnown = (each: NewMessage | Failed): each is NewMessage => !('error' in each);

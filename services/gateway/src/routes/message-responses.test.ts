@@ -179,6 +179,7 @@ describe('message', () => {
       expect(await accepted(message, webhook('wh_1'))).toEqual({
         id: message.id,
         noTargetReason: null,
+        orderingKey: null,
         delivered: false,
         payload: '{"n": 1e400}',
         signature: signed('own'),

@@ -1,5 +1,10 @@
 import { eventType, externalId, messageTag } from '@posthorn/domain/field-types.ts';
-import { givenIn, messageRequestShape } from '@posthorn/domain/message-fields.ts';
+import {
+  EXCLUSIVE_FIELDS,
+  EXCLUSIVE_PROBLEM,
+  givenIn,
+  messageRequestShape,
+} from '@posthorn/domain/message-fields.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { z } from 'zod';
@@ -249,8 +254,9 @@ function eraseResponsesRoute(gateway: Gateway): Route {
 }
 
 /** In JSON Schema: null means the same as a field that is left out. */
-function given(name: string): object {
-  return { required: [name], properties: { [name]: { not: { type: 'null' } } } };
+function given(...names: readonly string[]): object {
+  const properties = Object.fromEntries(names.map((name) => [name, { not: { type: 'null' } }]));
+  return { required: names, properties };
 }
 
 /** The fields of a message that is sent. */
@@ -267,7 +273,7 @@ export const messageFields = {
   }),
 };
 
-/** Names a schema with these fields. A message has exactly one of `appId` and `webhookId`. */
+/** Names a schema with these fields. A message has exactly one of `appId` and `webhookId`, and not both `EXCLUSIVE_FIELDS`. */
 export function withOneAddress<Shape extends typeof messageFields>(
   fields: z.ZodObject<Shape>,
   id: string,
@@ -275,7 +281,11 @@ export function withOneAddress<Shape extends typeof messageFields>(
   return fields
     .superRefine(
       (message, context) => {
-        const { appId, webhookId } = message as { appId?: string; webhookId?: string };
+        const fields = message as Partial<Record<string, unknown>>;
+        const { appId, webhookId } = fields;
+        if (EXCLUSIVE_FIELDS.every((name) => fields[name] !== undefined)) {
+          context.addIssue({ code: 'custom', path: ['deliverAt'], message: EXCLUSIVE_PROBLEM });
+        }
         if ((appId === undefined) !== (webhookId === undefined)) return;
         const problem =
           appId === undefined
@@ -292,6 +302,7 @@ export function withOneAddress<Shape extends typeof messageFields>(
       if: given('appId'),
       then: { properties: { webhookId: { type: 'null' } } },
       else: given('webhookId'),
+      not: given(...EXCLUSIVE_FIELDS),
     });
 }
 

@@ -183,7 +183,8 @@ const failuresQuery = z.object({
 
 const findQuery = z.object({
   id: text(1, 128).meta({
-    description: 'Of a project, app, webhook, message, delivery, attempt, resend or API key',
+    description:
+      'Of a project, app, webhook, message, delivery, attempt, resend, cancellation or API key',
     example: 'msg_01kdyx3m9e7r8s5tqv2wzcbn4a',
   }),
 });
@@ -298,6 +299,8 @@ function namedBy({ kind, id, deliveryId }: Found) {
       return { deliveryId };
     case 'resend':
       return { resendId: id };
+    case 'cancellation':
+      return { cancellationId: id };
     case 'api_key':
       return { keyId: id };
   }

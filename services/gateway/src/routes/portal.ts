@@ -21,6 +21,7 @@ import {
   timeField,
   wholeNumber,
 } from './fields.ts';
+import { createdLinkFields, creationOfLink } from './created-link.ts';
 
 /** From 1 to 65535. */
 const PORT = '([1-9]\\d{0,3}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])';
@@ -101,15 +102,12 @@ const linkBody = z
   .meta({ id: 'CreatePortalLink' });
 
 const linkSchema = z
-  .object({
-    id: idField('plnk'),
-    url: text(1, 2_048).nullable().meta({
-      description:
-        'Opens the portal once. Whoever has it gets in: give it to one person. Null when a repeat with the same `Idempotency-Key` gets the response again',
+  .object(
+    createdLinkFields('plnk', {
+      opens: 'Opens the portal once. Whoever has it gets in',
       example: 'https://hooks.example.com/dashboard/portal/comp_01kdyx3m9e7r8s5tqv2wzcbn4a#Y2hv',
     }),
-    expiresAt: timeField,
-  })
+  )
   .meta({ id: 'PortalLink' });
 
 const listedSchema = z
@@ -162,16 +160,7 @@ function createLink(gateway: Gateway): Route {
     body: linkBody,
     response: { status: 201, message: 'Portal link created', data: linkSchema },
     errors: ['not_found', 'quota_exceeded'],
-    creation: {
-      shownOnce: ['url'],
-      async find({ caller: { companyId }, newId }) {
-        const id = newId('plnk');
-        const expiresAtMs = await gateway.links.expiryOf(companyId, id);
-        return expiresAtMs === null
-          ? null
-          : { data: { id, url: null, expiresAt: isoTime(expiresAtMs) } };
-      },
-    },
+    creation: creationOfLink('plnk', (companyId, id) => gateway.links.expiryOf(companyId, id)),
     async handle({ caller, params: { appId = '' }, body: { value }, newId, baseUrl }) {
       const { expiresInSeconds, capabilities, theme = {}, path = '' } = value;
       const linkId = newId('plnk');

@@ -13,12 +13,15 @@ import { type Caller, seesSecrets } from '../keys/rights.ts';
 /** A webhook as lists, updates and rotations return it. */
 export const webhookSchema = schemaOf('list').meta({ id: 'Webhook' });
 
-/** `authMethod`, `tls` and `waiting` are returned on create and get only (docs/contract.md C6.5, C6.17, C24.4). */
+/** `authMethod`, `tls` and the counts are returned on create and get only (docs/contract.md C6.5, C6.17, C24.4, C29.10). */
 export const webhookWithAuthSchema = schemaOf('single')
   .extend({
     waiting: z.int().meta({
       description:
         'Deliveries that wait because the webhook or its app is on hold, or are still to be released; counted up to 100,000',
+    }),
+    blockedKeys: z.int().meta({
+      description: 'Ordering keys that are blocked by an exhausted delivery; counted up to 1,000',
     }),
   })
   .meta({ id: 'WebhookWithAuth' });
@@ -41,6 +44,7 @@ export const describeWebhook = (source: Webhook): WebhookResponse => describe(so
 export const describeWebhookWithAuth = (source: Webhook): WebhookResponse => ({
   ...describe(source, 'single'),
   waiting: 0,
+  blockedKeys: 0,
 });
 
 function describe(source: Webhook, kind: ResponseKind): WebhookResponse {

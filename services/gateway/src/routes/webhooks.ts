@@ -194,6 +194,9 @@ function listRoute(gateway: Gateway): Route {
 /** 50 webhooks of at most 37 kB each, as objects and as text. */
 const LONG_LIST_BYTES = 4_194_304;
 
+/** Blocked keys that are counted. */
+const MOST_BLOCKED = 1_000;
+
 function getRoute(gateway: Gateway): Route {
   return route({
     operationId: 'getWebhook',
@@ -212,8 +215,12 @@ function getRoute(gateway: Gateway): Route {
       if (!found) throw notFound('webhook');
       const hidesSecrets = query.secrets === 'false';
       const describe = shownTo(caller, describeWebhookWithAuth, !hidesSecrets);
-      const waiting = await gateway.holds.countWaiting(found);
-      return { data: { ...describe(found), waiting }, hidesSecrets };
+      const { companyId } = caller;
+      const [waiting, blockedKeys] = await Promise.all([
+        gateway.holds.countWaiting(found),
+        gateway.sequences.countBlocked({ companyId, webhookId: found.id }, MOST_BLOCKED),
+      ]);
+      return { data: { ...describe(found), waiting, blockedKeys }, hidesSecrets };
     },
   });
 }
@@ -271,6 +278,7 @@ async function update(
     return check && changes && changesNothing(webhook, changes) ? null : changes;
   });
   if (before.disabled !== after.disabled) await gateway.holds.onDisabledOrEnabled(after);
+  if (before.ordering !== after.ordering) await gateway.holds.onOrderingChanged(after);
   const changed = { before: auditedFields(before), after: auditedFields(after) };
   return { data: shownTo(caller, describeWebhook)(after), changed };
 }
@@ -370,6 +378,12 @@ const findQuery = z.object({
   }),
   ids: idList(MAX_IDS).optional(),
   appId: idText('app').optional().meta({ description: 'Only the webhooks of this app' }),
+  projectId: idText('proj')
+    .optional()
+    .meta({ description: 'Only the webhooks of this project and its apps' }),
+  eventType: eventType.optional().meta({
+    description: 'Only webhooks that select it by name, by a wildcard or by selecting all',
+  }),
   limit: limit(100, 20),
   cursor: cursor('wh').optional(),
 });

@@ -5,7 +5,13 @@ import { createHolds } from './holds.ts';
 
 const NOW_MS = 1_000_000;
 const HOLD: Hold = { sinceMs: 1, untilMs: null, reason: null, by: 'key_1' };
-const webhook = { id: 'wh_1', companyId: 'comp_a', appId: 'app_1', held: null };
+const webhook = {
+  id: 'wh_1',
+  companyId: 'comp_a',
+  appId: 'app_1',
+  held: null,
+  ordering: 'none' as const,
+};
 
 /** Ids of what has a note. */
 let noted: Set<string>;
@@ -55,4 +61,15 @@ describe('a webhook that is disabled or enabled', () => {
     await holds().onDisabledOrEnabled({ ...webhook, held: HOLD });
     expect(touches).toHaveLength(1);
   });
+
+  test('gets a note when its deliveries have an order: some may wait for earlier ones', async () => {
+    await holds().onDisabledOrEnabled({ ...webhook, ordering: 'skip' });
+    expect(touches).toHaveLength(1);
+  });
+});
+
+test('a webhook whose order is changed is looked at now, whatever it was before', async () => {
+  await holds().onOrderingChanged(webhook);
+  const place = { id: 'wh_1', companyId: 'comp_a', kind: 'webhook' };
+  expect(touches).toEqual([[place, { atMs: NOW_MS, dueAtMs: NOW_MS - 1_000 }]]);
 });

@@ -46,7 +46,11 @@ export interface Holds {
   resumeWebhook: (which: OwnWebhook, ratePerSecond?: number) => Promise<Changed<Webhook>>;
   resumeApp: (which: OwnApp, ratePerSecond?: number) => Promise<Changed<AppDocument>>;
   /** To be called when a webhook was disabled or enabled: the waiting deliveries of a disabled one are cancelled. */
-  onDisabledOrEnabled: (webhook: WebhookInTree & Pick<Webhook, 'held'>) => Promise<void>;
+  onDisabledOrEnabled: (
+    webhook: WebhookInTree & Pick<Webhook, 'held' | 'ordering'>,
+  ) => Promise<void>;
+  /** To be called when `ordering` of a webhook was changed: keys that are blocked may go on. */
+  onOrderingChanged: (webhook: WebhookInTree) => Promise<void>;
   /** How many deliveries to the webhook wait; counted up to 100,000. */
   countWaiting: (webhook: WebhookInTree) => Promise<number>;
 }
@@ -56,7 +60,11 @@ const LOOK_AFTER_MS = 1_000;
 const MOST_COUNTED = 100_000;
 
 export function createHolds(deps: HoldDeps): Holds {
-  const { notes, waiting, changeWebhook, apps, nowMs } = deps;
+  const { notes, waiting, changeWebhook, apps, wake, nowMs } = deps;
+  async function touchNow({ id, companyId }: WebhookInTree): Promise<void> {
+    const atMs = nowMs();
+    await notes.touch({ id, companyId, kind: 'webhook' }, { atMs, dueAtMs: dueNowMs(atMs) });
+  }
   return {
     async holdWebhook(which, asked) {
       // Before anything is stored: an unknown webhook gets no note.
@@ -85,12 +93,15 @@ export function createHolds(deps: HoldDeps): Holds {
       );
     },
     async onDisabledOrEnabled(webhook) {
-      const { id, companyId, held } = webhook;
+      const { held, ordering } = webhook;
+      const mayWait = held !== null || ordering !== 'none';
       // The note of a hold goes while its webhook is disabled. What waits without a note is found by the sweep of the
       // retry service within five minutes.
-      if (!held && !(await notes.hasAny(holderIdsOf(webhook)))) return;
-      const atMs = nowMs();
-      await notes.touch({ id, companyId, kind: 'webhook' }, { atMs, dueAtMs: dueNowMs(atMs) });
+      if (mayWait || (await notes.hasAny(holderIdsOf(webhook)))) await touchNow(webhook);
+    },
+    async onOrderingChanged(webhook) {
+      await touchNow(webhook);
+      wake();
     },
     async countWaiting(webhook) {
       if (!(await notes.hasAny(holderIdsOf(webhook)))) return 0;

@@ -4,9 +4,11 @@ import { CANCELLED_BY_CLIENT } from '@posthorn/domain/delivery/when-cancelled.ts
 import { type IdPrefix, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import type { SequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { ApiError, invalidRequest, notFound } from '../api-error.ts';
 import { readDelivery, type ReadDelivery, type ReadDeps } from '../history/deliveries.ts';
+import { goOnBehind } from '../history/go-on-behind.ts';
 import type { ChangeWebhook } from './webhooks.ts';
 
 export interface StoreCancelledDeps {
@@ -14,7 +16,9 @@ export interface StoreCancelledDeps {
   nowMs: () => number;
 }
 
-type CancelDeps = ReadDeps & StoreCancelledDeps;
+interface CancelDeps extends ReadDeps, StoreCancelledDeps {
+  sequences: Pick<SequenceStore, 'makeDue'>;
+}
 
 /**
  * Cancels a pending delivery and returns it. An attempt that is under way is not stopped: its success delivers the
@@ -29,6 +33,7 @@ export async function cancelDelivery(
   if (!seen) throw notFound('delivery');
   if (isFinal(seen.source.status)) throw new ApiError('delivery_final');
   await storeCancelled(deps, seen.source, CANCELLED_BY_CLIENT);
+  await goOnBehind(deps, seen.source, [seen.source.webhookId]);
   const cancelled = await readDelivery(deps, companyId, deliveryId);
   if (cancelled?.source.status !== 'cancelled') throw new ApiError('delivery_final');
   return cancelled;

@@ -1,5 +1,5 @@
 import type { Hold } from '@posthorn/domain/waiting.ts';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
+import { type Webhook, wantsEvent } from '@posthorn/domain/webhook.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
 import { readInParts } from '@posthorn/platform/mongo/read-in-parts.ts';
@@ -17,6 +17,10 @@ import type { Apps } from '../projects/apps.ts';
 interface WebhookSearch {
   /** Part of the URL, the name or an event type, in any case, or the whole id or uid; all when it is left out. */
   text?: string | undefined;
+  /** Only webhooks that select it, as `wantsEvent` says. */
+  eventType?: string | undefined;
+  /** Only webhooks of this project and its apps. */
+  projectId?: string | undefined;
   /** Only these webhooks. */
   ids?: readonly string[] | undefined;
   appId?: string | undefined;
@@ -77,9 +81,10 @@ export async function findWebhooks(
   search: WebhookSearch,
   nextSlice: NextSlice,
 ): Promise<FoundWebhooks> {
-  const { text = '', limit } = search;
-  const isWanted = wants(text);
-  const part = text === '' ? Math.min(limit + 1, PART) : PART;
+  const { text, eventType, projectId, limit } = search;
+  const isWanted = wants(search);
+  const isAny = [text, eventType, projectId].every((each) => each === undefined);
+  const part = isAny ? Math.min(limit + 1, PART) : PART;
   const found = documentsOf(db, 'webhooks', companyId)
     .find(filterOf(search))
     .sort({ _id: -1 })
@@ -117,7 +122,16 @@ function filterOf({ ids, appId, beforeId }: WebhookSearch) {
   };
 }
 
-function wants(text: string): (webhook: Outline) => boolean {
+/** No index has these: what is read is compared. */
+function wants({ text, eventType, projectId }: WebhookSearch): (webhook: Outline) => boolean {
+  const hasText = text === undefined ? () => true : has(text);
+  return (webhook) =>
+    (projectId === undefined || webhook.projectId === projectId) &&
+    (eventType === undefined || wantsEvent(webhook, eventType)) &&
+    hasText(webhook);
+}
+
+function has(text: string): (webhook: Outline) => boolean {
   const lower = text.toLowerCase();
   return ({ _id, uid, url, name, eventTypes }) =>
     _id === lower ||

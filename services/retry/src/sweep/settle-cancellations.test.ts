@@ -77,6 +77,7 @@ function open(checkedToMs: (number | null)[] = [70, 50]) {
   const registry = new Registry();
   const metrics = createRetryMetrics(registry, [1_000], () => nowMs);
   const loop = createSettleCancellations({
+    sequences: { makeAllDue: () => Promise.resolve() },
     holder: 'retry-1',
     leases,
     cancellations: store,

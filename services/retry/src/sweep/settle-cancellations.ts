@@ -3,6 +3,7 @@ import {
   allCheckedToMs,
   type MessageChecks,
 } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import type { SequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import type {
   CancellationStore,
   CancellingWebhook,
@@ -19,6 +20,7 @@ import type { RetryMetrics } from '../metrics.ts';
 interface SettleCancellationsDeps extends LeaseHolder {
   cancellations: CancellationStore;
   checks: Pick<MessageChecks, 'positions'>;
+  sequences: Pick<SequenceStore, 'makeAllDue'>;
   metrics: Pick<RetryMetrics, 'finished'>;
   nowMs: () => number;
   monotonicMs: () => number;
@@ -160,6 +162,8 @@ async function settlePage(
   metrics.finished.inc({ result: 'cancelled' }, page.cancelled);
   pass.before = page.before ?? undefined;
   if (page.before !== null) return;
+  // Messages that came later may wait behind what is cancelled now.
+  await deps.sequences.makeAllDue(pass, 'all', nowMs());
   if (pass.step !== 'recorded_late') {
     pass.step = pass.step === 'recorded' ? 'unrecorded' : 'recorded_late';
     return;

@@ -32,6 +32,7 @@ describe('sweep stuck', () => {
     cancelBeforeMs: null,
     hasRateLimit: false,
     deferredAtMs: null,
+    ordering: 'none' as const,
   };
 
   let memory: MemorySweep;
@@ -265,6 +266,14 @@ describe('sweep stuck', () => {
       await tick();
       expect(events).toEqual(['insert 1', 'publish 1 to due', 'mark 1']);
       expect(await counted('lost_message')).toBe(1);
+    });
+
+    test('records nothing for a webhook that was disabled at acceptance: the message states it', async () => {
+      const message = memory.add();
+      message.targets.push('wh_2');
+      message.disabledTargets = new Set(['wh_2']);
+      await createTestSweep().tick();
+      expect([...memory.deliveries.values()].map(({ webhookId }) => webhookId)).toEqual(['wh_1']);
     });
 
     test('reads many pages and stores its position', async () => {

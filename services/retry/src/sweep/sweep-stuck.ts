@@ -7,6 +7,7 @@ import {
   type StuckDelivery,
 } from '@posthorn/domain/delivery/stuck-delivery.ts';
 import { deliveryIdOf, timeMsOf } from '@posthorn/domain/ids.ts';
+import { forAttempts } from '@posthorn/domain/message.ts';
 import { encodeDeliveryFailed, logFieldsOfMany } from '@posthorn/domain/records/records.ts';
 import { sweptRecord } from '@posthorn/domain/records/retry-due.ts';
 import type { Loop } from '@posthorn/platform/async/loop.ts';
@@ -169,14 +170,16 @@ class Sweep {
   }
 
   /**
-   * Inserts the deliveries of these messages that are not recorded, then stores that the messages are checked. From then
+   * Inserts the deliveries of these messages that are to be attempted and not recorded, then stores that the messages are checked. From then
    * on a lost first attempt is found as an overdue one, so that each message has to be checked only once.
    */
   async #recordMissing(share: number, { messages, readTo }: CheckedPage): Promise<void> {
     const { checks } = this.#deps;
-    const expected = messages.flatMap((message) =>
-      message.targets.map((to) => ({ id: deliveryIdOf(message.id, to), message, to })),
-    );
+    const expected = messages
+      .map(forAttempts)
+      .flatMap((message) =>
+        message.targets.map((to) => ({ id: deliveryIdOf(message.id, to), message, to })),
+      );
     const recorded = await checks.recordedAmong(expected.map(({ id }) => id));
     const missing = expected
       .filter(({ id }) => !recorded.has(id))
@@ -187,7 +190,7 @@ class Sweep {
   }
 
   async #insertLost(missing: readonly SettledDelivery[]): Promise<void> {
-    const { checks, deliveries, logger, metrics } = this.#deps;
+    const { checks, deliveries, logger } = this.#deps;
     // Read after the look-up, so that a retention that was shortened before it is known here.
     const keptFromMs = this.#nowMs - (await checks.retentionMs()) + EXPIRY_MARGIN_MS;
     // Deliveries go by themselves at the end of their own, and their message may be there a while longer.
@@ -196,9 +199,7 @@ class Sweep {
     const lost = missing.filter((each) => each.createdAtMs > keptFromMs && isKept(each));
     if (lost.length === 0) return;
     await deliveries.insertAll(lost);
-    // The pending ones are counted when they are moved on.
-    const cancelled = lost.filter(({ status }) => status === 'cancelled').length;
-    metrics.moved.inc({ found: 'lost_message' }, cancelled);
+    // They are counted when they are moved on.
     const ids = logFieldsOfMany(lost.map((delivery) => ({ ...delivery, deliveryId: delivery.id })));
     logger.warn({ deliveries: lost.length, ...ids }, 'recorded missing deliveries of messages');
   }

@@ -42,6 +42,8 @@ interface World {
   note: FilterCancellation | null;
   pending: Set<string>;
   cancelled: Set<string>;
+  /** What waits behind these goes on. */
+  madeDue: Set<string>;
   withoutDocument: string[];
   nowMs: number;
   isLost: boolean;
@@ -54,6 +56,7 @@ function harness(changes: Partial<World> = {}) {
     note: { ...NOTE },
     pending: new Set(['dlv_1', 'dlv_2', 'dlv_3']),
     cancelled: new Set(),
+    madeDue: new Set(),
     withoutDocument: ['dlv_7'],
     nowMs: 1_000,
     isLost: false,
@@ -117,6 +120,12 @@ function harness(changes: Partial<World> = {}) {
       countCancelled: (_companyId: string, ids: readonly string[]) =>
         Promise.resolve(ids.filter((id) => world.cancelled.has(id)).length),
     },
+    sequences: {
+      makeDueOf: (ids: readonly string[]) => {
+        for (const id of ids) world.madeDue.add(id);
+        return Promise.resolve();
+      },
+    },
     deliveries: {
       insertAll: (made: readonly SettledDelivery[]) => {
         for (const { id, status } of made) if (status === 'cancelled') world.cancelled.add(id);
@@ -147,6 +156,7 @@ describe('the work on a cancellation by filter', () => {
     const { world, run } = harness();
     expect(await run()).toEqual([1_000 + RECORDED_LATE_MS]);
     expect([...world.cancelled].sort()).toEqual(['dlv_1', 'dlv_2', 'dlv_3', 'dlv_7']);
+    expect([...world.madeDue].sort()).toEqual([...world.cancelled].sort());
     expect(world.note).toMatchObject({ status: 'running', step: 'recorded_late', cancelled: 4 });
     world.pending.add('dlv_8');
     world.nowMs += RECORDED_LATE_MS;

@@ -2,6 +2,7 @@ import {
   type FilterCancellation,
   stepAfter,
 } from '@posthorn/domain/delivery/filter-cancellation.ts';
+import type { SequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { FilterCancellations } from '@posthorn/platform/mongo/messages/filter-cancellations.ts';
 import {
@@ -29,6 +30,7 @@ export interface CancelSelectedDeps extends Pick<
     WorkNotes<FilterCancellation>;
   selected: SelectedDeliveries;
   deliveries: Pick<DeliveryStore, 'insertAll'>;
+  sequences: Pick<SequenceStore, 'makeDueOf'>;
   checks: Pick<MessageChecks, 'positions'>;
   metrics: Pick<RetryMetrics, 'finished'>;
   logger: ClaimedWorkDeps<FilterCancellation>['logger'] & {
@@ -91,6 +93,8 @@ async function cancelPage(deps: CancelSelectedDeps, note: Note): Promise<Note | 
   const page = [...new Set([...note.page, ...ids])];
   if (page.length > note.page.length && !(await cancellations.beginPage(note, page))) return 'lost';
   await cancel();
+  // What waits behind one with an ordering key goes on.
+  if (page.length > 0) await deps.sequences.makeDueOf(page, nowMs());
   const cancelled = page.length === 0 ? 0 : await selected.countCancelled(note.companyId, page);
   metrics.finished.inc({ result: 'cancelled' }, cancelled);
   const step = before === null ? stepAfter(note.step, note.filter) : note.step;
@@ -125,7 +129,6 @@ async function readRecorded(
   return { ids, before, cancel: () => selected.cancel(note.companyId, ids, nowMs()) };
 }
 
-/** Of a webhook that was disabled when the message was accepted, the delivery was cancelled before, and has no document yet. */
 async function readUnrecorded(
   { selected, deliveries, checks, nowMs }: CancelSelectedDeps,
   note: Note,
@@ -134,10 +137,9 @@ async function readUnrecorded(
   const atMs = nowMs();
   const step = { before: note.before ?? undefined, limit: PAGE, sinceMs, atMs };
   const { found, before } = await selected.unrecorded(note, step);
-  const pending = found.filter(({ status }) => status === 'pending');
-  const cancelled = pending.map((each) => cancelledByClient(each, atMs));
+  const cancelled = found.map((each) => cancelledByClient(each, atMs));
   return {
-    ids: pending.map(({ id }) => id),
+    ids: found.map(({ id }) => id),
     before,
     // One that gets its document meanwhile is found by the next step.
     cancel: () => (cancelled.length > 0 ? deliveries.insertAll(cancelled) : Promise.resolve()),

@@ -22,6 +22,7 @@ import type {
 import { createHoldNotes, createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import type { SequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { announce } from '@posthorn/platform/redis/invalidations.ts';
@@ -51,6 +52,7 @@ interface WorkBasis extends ServiceContext<RetryConfig> {
   /** The one of the release at the time of messages, which remembers days. */
   waiting: WaitingDeliveries;
   webhooks: WebhookStates;
+  sequences: SequenceStore;
   metrics: Pick<RetryMetrics, 'finished'>;
   budgets: MemoryBudgets;
   /** Names this process as the holder of leases. */
@@ -126,7 +128,7 @@ function sharedBy(basis: WorkBasis) {
 type Shared = ReturnType<typeof sharedBy>;
 
 function openReleases(
-  { db, registry, waiting }: WorkBasis,
+  { db, registry, waiting, webhooks, sequences }: WorkBasis,
   shared: Shared,
   wakeResends: () => void,
 ): ClaimedWork {
@@ -136,6 +138,11 @@ function openReleases(
     resends: createResendStore(db),
     wakeResends,
     waiting,
+    async freeKeys({ companyId, webhookId }) {
+      const state = (await webhooks.statesOf([webhookId])).get(webhookId);
+      if (state?.ordering === 'block') return;
+      await sequences.makeAllDue({ companyId, webhookId }, 'blocked', shared.nowMs());
+    },
     count: createReleaseCounter(registry),
   });
 }

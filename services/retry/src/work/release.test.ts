@@ -63,10 +63,9 @@ function wait(
   { appId = null, createdAtMs = 1 }: { appId?: string | null; createdAtMs?: number } = {},
 ): string[] {
   if (!webhooks.has(webhookId)) webhooks.set(webhookId, { appId, ...FREE });
-  const from = deliveries.size;
   return Array.from({ length: count }, (_, n) => {
-    const id = `dlv_${String(from + n).padStart(6, '0')}`;
-    const ref = { messageId: `msg_${from + n}`, webhookId, companyId: 'comp_a', appId };
+    const id = `dlv_${String(deliveries.size).padStart(6, '0')}`;
+    const ref = { messageId: `msg_${deliveries.size}`, webhookId, companyId: 'comp_a', appId };
     const since = { createdAtMs, waitingSinceMs: timers.nowMs(), dueAtMs: 0 };
     deliveries.set(id, { id, ...ref, ...since, attemptCount: n % 3, state: 'waiting' });
     return id;
@@ -133,6 +132,7 @@ function worker(overrides: Partial<ReleaseNotesDeps> = {}): ClaimedWork {
     retryDueTopic: 'due',
     pageBudget: createPageBudget(16_777_216),
     count: () => undefined,
+    freeKeys: () => Promise.resolve(),
     resends: { continueHeld: () => Promise.resolve(false) },
     wakeResends: () => undefined,
     invalidate: () => Promise.resolve(),

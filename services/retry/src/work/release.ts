@@ -25,6 +25,8 @@ export interface ReleaseNotesDeps
   waiting: ReleaseDeps['waiting'] & Pick<WaitingDeliveries, 'webhooks'>;
   holds: HoldStates;
   resends: Pick<ResendStore, 'continueHeld'>;
+  /** Goes on behind the exhausted deliveries of a webhook whose `ordering` was changed. */
+  freeKeys: (webhook: WaitingOwner) => Promise<void>;
   /** Begins the resends that are due. */
   wakeResends: () => void;
   /** Announces that the hold of a webhook or an app has ended by itself. */
@@ -87,6 +89,8 @@ async function lookAt(
     return Math.min(endsAtMs, nowMs() + within(LOOK_MS, (nowMs() - note.touchedAtMs) / 2));
   }
   await continueResends(deps, note);
+  if (note.kind === 'webhook')
+    await deps.freeKeys({ companyId: note.companyId, webhookId: note.id });
   const outcome = await release(deps, note, place);
   // One may have been put back meanwhile, by what it knew before.
   await continueResends(deps, note);

@@ -55,6 +55,7 @@ describe('A sign-in that is refused [security]', () => {
     ['no end', { claims: { exp: undefined } }],
     ['no subject', { claims: { sub: undefined } }],
     ['the signature of another key', { signature: 'other_key' }],
+    ['the published key as the secret of its signature', { signature: 'hmac' }],
     ['no signature', { signature: 'none' }],
   ])('has an ID token with %s', async (_what, faults) => {
     await expectFaultRefused(faults, 'sign_in_invalid');
@@ -66,9 +67,10 @@ describe('A sign-in that is refused [security]', () => {
     await expectFaultRefused({ answer: { iss: undefined } }, 'sign_in_invalid');
   });
 
-  it('comes back with an error of the issuer, whose words no page gets', async () => {
+  it('comes back with an error of the issuer, whose words the log gets and no page does', async () => {
     const answer = { code: undefined, error: 'access_denied', error_description: 'Go away' };
     await expectFaultRefused({ answer }, 'sign_in_refused');
+    expect(posthorn.gateway.output()).toContain('Go away');
   });
 
   it('has a code that the issuer does not know', async () => {
@@ -104,6 +106,15 @@ describe('A sign-in that is refused [security]', () => {
     await expectRefused(victim, await victim.comeBack(back), 'sign_in_expired');
     await victim.begin();
     await expectRefused(victim, await victim.comeBack(back), 'sign_in_expired');
+  });
+
+  it('was begun by a form of another site', async () => {
+    const response = await fetch(`${posthorn.baseUrl}/dashboard/api/oidc`, {
+      method: 'POST',
+      headers: { 'content-type': 'text/plain' },
+      body: '{}',
+    });
+    expect([response.status, response.headers.getSetCookie()]).toEqual([415, []]);
   });
 
   it('has a cookie that was changed', async () => {
@@ -248,6 +259,8 @@ describe('A sign-in that is refused [security]', () => {
 
   it('finds the issuer away: keys work, and nothing waits for longer than 10 s', async () => {
     const { issuer } = posthorn;
+    issuer.behave('hanging');
+    // Neither the start nor the readiness of a gateway waits for the issuer.
     const another = await posthorn.startAnother();
     const browser = another.browser();
     for (const state of ['broken', 'hanging'] as const) {
@@ -268,5 +281,10 @@ describe('A sign-in that is refused [security]', () => {
     expect(performance.now() - startedMs).toBeLessThan(10_000);
     issuer.behave('well');
     expect(await browser.signIn(ADA)).toBe('/dashboard/');
+  });
+
+  it('leaves no secret, code, token and claim in a log [security]', () => {
+    expect(posthorn.issuer.secrets.length).toBeGreaterThan(50);
+    expect(posthorn.leaks()).toEqual([]);
   });
 });

@@ -17,6 +17,11 @@ import {
   joinWithIssuer,
 } from '../../../support/people/join-with-issuer.ts';
 
+interface Lasting {
+  startedAt: string;
+  expiresAt: string;
+}
+
 describe('People who sign in at the issuer', () => {
   let posthorn: CompanyWithIssuer;
 
@@ -53,6 +58,11 @@ describe('People who sign in at the issuer', () => {
     const { id } = session.person;
     const me = dataOf(await browser.api.get('/api/v1/me'));
     expect(me).toMatchObject({ person: { id, name: 'Ada', role: 'admin' }, scopes: ['admin'] });
+    const read = dataOf<{ sessions: Lasting[] }>(await posthorn.api.get(`/api/v1/people/${id}`));
+    const [lasting] = read.sessions;
+    const lastsMs = Date.parse(lasting?.expiresAt ?? '') - Date.parse(lasting?.startedAt ?? '');
+    // OIDC_SESSION, to the minute.
+    expect(Math.ceil(lastsMs / 60_000)).toBe(8 * 60);
     const events = await readAuditEvents(posthorn.api, { actor: id });
     expect(events).toMatchObject([
       {
@@ -82,6 +92,30 @@ describe('People who sign in at the issuer', () => {
     dataOf(await api.post(SESSION, { link: await makeSignInLink(posthorn) }));
     const keyed = createApiClient(only.baseUrl, posthorn.apiKey);
     dataOf(await keyed.get('/api/v1/me'));
+  });
+
+  it('come in with a token that ended within the 30 s by which clocks may differ', async () => {
+    const claims = { groups: ['sign-in-all'] };
+    const faults = { claims: { exp: Math.floor(Date.now() / 1_000) - 5 } };
+    const login = { sub: 'late', claims, faults };
+    expect(await posthorn.browser().signIn(login)).toBe('/dashboard/');
+  });
+
+  it('come back to PUBLIC_URL, whatever address the gateway is reached under [security]', async () => {
+    const browser = posthorn.browser();
+    const url = await browser.begin();
+    const asked = new URL(url).searchParams.get('redirect_uri');
+    expect(asked).toBe(`${posthorn.baseUrl}/dashboard/api/oidc/callback`);
+    const login = { sub: 'proxied', claims: { groups: ['sign-in-all'] } };
+    const back = new URL(posthorn.issuer.signIn(url, login));
+    back.hostname = 'localhost';
+    // The issuer refuses a code that is exchanged with another address than it was asked for with.
+    expect(await browser.comeBack(back.href)).toBe('/dashboard/');
+  });
+
+  it('leaves no secret, code, token and claim in a log [security]', () => {
+    expect(posthorn.issuer.secrets.length).toBeGreaterThan(20);
+    expect(posthorn.leaks()).toEqual([]);
   });
 });
 

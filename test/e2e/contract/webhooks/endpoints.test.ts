@@ -79,6 +79,21 @@ describe('The search for webhooks', () => {
       expect(last.body.nextCursor).toBeNull();
     });
 
+    it('are found by an event type that they select, and by their project', async () => {
+      const { id: projectId } = await make.project();
+      const app = await make.app({ projectId });
+      const fields = { appId: app.id, url: 'http://127.0.0.1:1/typed' };
+      const typed = await make.webhook({ ...fields, eventTypes: ['order.*', 'refund'] });
+      const all = await make.webhook(fields);
+      const found = (eventType: string) => idsOf(`?projectId=${projectId}&eventType=${eventType}`);
+      expect(await found('order.paid')).toEqual([all.id, typed.id]);
+      expect(await found('order')).toEqual([all.id]);
+      expect(await idsOf('?eventType=refund&limit=3')).toEqual([all.id, typed.id, ids[2]]);
+      expect(await idsOf(`?projectId=${projectId}&text=typed`)).toEqual([all.id, typed.id]);
+      expect(await idsOf(`?appId=${appId}&projectId=${projectId}`)).toEqual([]);
+      await posthorn.api.delete(`/projects/${projectId}`);
+    });
+
     it('show the project and the environment of a global webhook', async () => {
       const { id: projectId } = await make.project();
       const { id } = await make.webhook({

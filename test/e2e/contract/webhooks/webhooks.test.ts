@@ -60,8 +60,10 @@ describe('Webhooks', () => {
         finalStatusCodes: null,
         onGone: 'retry',
         obeyControlHeaders: false,
+        ordering: 'none',
         held: null,
         waiting: 0,
+        blockedKeys: 0,
         uid: null,
         metadata: {},
         createdAt: aTime,
@@ -159,7 +161,8 @@ describe('Webhooks', () => {
       const changed = await put(made.id, changes);
       expect(changed).toEqual({ ...withoutAuth(made), ...changes, updatedAt: aTime });
       expect(changed.updatedAt > made.updatedAt).toBe(true);
-      expect(await get(made.id)).toEqual({ ...changed, authMethod: made.authMethod, waiting: 0 });
+      const counts = { waiting: 0, blockedKeys: 0 };
+      expect(await get(made.id)).toEqual({ ...changed, authMethod: made.authMethod, ...counts });
     });
 
     it('changes nothing when no field is given, not even updatedAt', async () => {
@@ -181,6 +184,7 @@ describe('Webhooks', () => {
       [{ finalStatusCodes: [400, 599] }],
       [{ onGone: 'disable' }],
       [{ obeyControlHeaders: true }],
+      [{ ordering: 'block' }],
     ])('replaces %j and keeps everything else', async (changes) => {
       const customHeaders = [{ key: 'X-Old', value: '1' }];
       const fields = { customHeaders, eventTypes: ['old'], rateLimitPerSecond: 3, ...API_KEY };

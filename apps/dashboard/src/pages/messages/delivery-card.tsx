@@ -197,9 +197,9 @@ function WhatFollows({ delivery }: { delivery: Schemas['Delivery'] }) {
   const name = attempts.length === 0 ? 'The first attempt' : 'The next attempt';
   return (
     <li className={styles.next}>
-      {waiting === 'hold' ? (
+      {waiting === 'hold' || waiting === 'order' ? (
         <span>
-          {name} waits for the end of a hold, since <When at={waitingSince} />
+          {name} {WAITS_FOR[waiting]}, since <When at={waitingSince} />
         </span>
       ) : isLater ? (
         <span>
@@ -211,6 +211,11 @@ function WhatFollows({ delivery }: { delivery: Schemas['Delivery'] }) {
     </li>
   );
 }
+
+const WAITS_FOR = {
+  hold: 'waits for the end of a hold',
+  order: 'waits for its key: an earlier delivery with the same ordering key has not ended',
+} as const;
 
 interface DueAttemptProps {
   name: string;

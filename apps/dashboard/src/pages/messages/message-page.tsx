@@ -69,7 +69,8 @@ function isOpen(message: Schemas['Message'] | undefined): boolean {
 }
 
 function MessageFacts({ message }: { message: Schemas['Message'] }) {
-  const { id, appId, eventType, tags, externalId, status, createdAt, signature } = message;
+  const { id, appId, eventType, tags, externalId, orderingKey } = message;
+  const { status, createdAt, signature } = message;
   const apps = useApps([appId]);
   return (
     <Facts
@@ -85,6 +86,9 @@ function MessageFacts({ message }: { message: Schemas['Message'] }) {
             <Copyable key="external" text={externalId} name="external id" />
           ),
         ],
+        ...(orderingKey === null
+          ? []
+          : [['Ordering key', <Copyable key="order" text={orderingKey} name="ordering key" />] as const]),
         ['Tags', tags.length === 0 ? <None key="tags" /> : <Tags key="tags" tags={tags} />],
         [
           'App',

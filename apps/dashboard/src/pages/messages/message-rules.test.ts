@@ -5,12 +5,12 @@ import { messageBody, pretty, withMessage } from './message-rules.ts';
 it('sends the payload as it was typed, with the fields that it has', () => {
   const payload = '{ "order": 12345678901234567890 }';
   const to = { appId: 'app_1' };
-  expect(messageBody({ to, eventType: null, tags: [], externalId: null }, payload)).toBe(
-    `{"appId":"app_1","payload":${payload}}`,
-  );
-  const fields = { to, eventType: 'order.paid', tags: ['vip'], externalId: '17' };
+  const none = { to, eventType: null, tags: [], externalId: null, orderingKey: null };
+  expect(messageBody(none, payload)).toBe(`{"appId":"app_1","payload":${payload}}`);
+  const own = { tags: ['vip'], externalId: '17', orderingKey: 'a' };
+  const fields = { to, eventType: 'order.paid', ...own };
   expect(messageBody(fields, payload)).toBe(
-    `{"appId":"app_1","eventType":"order.paid","tags":["vip"],"externalId":"17","payload":${payload}}`,
+    `{"appId":"app_1","eventType":"order.paid","tags":["vip"],"externalId":"17","orderingKey":"a","payload":${payload}}`,
   );
 });
 
@@ -42,6 +42,7 @@ function row(id: string): Schemas['ListedMessage'] {
     payload: '{}',
     tags: [],
     externalId: null,
+    orderingKey: null,
     deliverAt: null,
     expiresAt: null,
     retentionDays: null,

@@ -7,6 +7,7 @@ export interface MessageFields {
   eventType: string | null;
   tags: readonly string[];
   externalId: string | null;
+  orderingKey: string | null;
 }
 
 /**
@@ -14,7 +15,7 @@ export interface MessageFields {
  * its numbers beyond 2^53 would change.
  */
 export function messageBody(
-  { to, eventType, tags, externalId }: MessageFields,
+  { to, eventType, tags, externalId, orderingKey }: MessageFields,
   payload: string,
 ): string {
   const head = JSON.stringify({
@@ -22,6 +23,7 @@ export function messageBody(
     ...(eventType !== null && { eventType }),
     ...(tags.length > 0 && { tags }),
     ...(externalId !== null && { externalId }),
+    ...(orderingKey !== null && { orderingKey }),
   });
   return `${head.slice(0, -1)},"payload":${payload}}`;
 }

@@ -33,10 +33,17 @@ interface Draft {
   eventType: string;
   tags: string;
   externalId: string;
+  orderingKey: string;
   payload: string;
 }
 
-const NEW_DRAFT: Draft = { eventType: '', tags: '', externalId: '', payload: EXAMPLE };
+const NEW_DRAFT: Draft = {
+  eventType: '',
+  tags: '',
+  externalId: '',
+  orderingKey: '',
+  payload: EXAMPLE,
+};
 
 function SendForm() {
   const { appId: asked = '', webhookId } = route.useSearch();
@@ -85,6 +92,7 @@ function bodyOf(to: MessageFields['to'], draft: Draft): string {
     eventType: draft.eventType.trim() || null,
     tags: linesOf(draft.tags),
     externalId: draft.externalId.trim() || null,
+    orderingKey: draft.orderingKey.trim() || null,
   };
   return messageBody(fields, draft.payload);
 }
@@ -122,6 +130,11 @@ function DraftFields({ draft, set, error }: DraftFieldsProps) {
         label="External id"
         description="Your own id to find the message by, such as that of an order"
         {...field('externalId')}
+      />
+      <TextInput
+        label="Ordering key"
+        description="Webhooks with an order get messages with the same key one after the other"
+        {...field('orderingKey')}
       />
       <Textarea
         label="Payload"
@@ -167,7 +180,7 @@ function isObject(text: string): boolean {
 }
 
 /** The other parts of a message have no field that says what is wrong. */
-const hasField = isAtOneOf(['eventType', 'tags', 'externalId']);
+const hasField = isAtOneOf(['eventType', 'tags', 'externalId', 'orderingKey']);
 
 function SendFailed({ error }: { error: Error | null }) {
   if (error === null) return null;

@@ -5,7 +5,7 @@ import { answerOf, api, type Schemas } from '../../api/client.ts';
 import { appCountsQuery, appsQuery, projectQuery } from '../../api/projects.ts';
 import { Confirm } from '../../parts/dialog.tsx';
 import { Facts } from '../../parts/figures.tsx';
-import { Page, Section } from '../../parts/page.tsx';
+import { LinkButton, Page, Section } from '../../parts/page.tsx';
 import { Empty, QueryView, ShowMore } from '../../parts/states.tsx';
 import { WebhookStatus } from '../../parts/status.tsx';
 import { type Column, Rows, WIDTHS } from '../../parts/table.tsx';
@@ -23,11 +23,18 @@ export function ProjectPage() {
   const apps = useInfiniteQuery(appsQuery(projectId));
   const count = apps.data?.pages.flat().length ?? 0;
   const { canManageProjects } = useRights();
-  const actions = canManageProjects && project.data !== undefined && (
+  const actions = project.data !== undefined && (
     <>
-      <CreateApp projectId={projectId} />
-      <EditProject project={project.data} />
-      <DeleteProject project={project.data} apps={count} isMore={apps.hasNextPage} />
+      {canManageProjects && <CreateApp projectId={projectId} />}
+      <LinkButton to="/event-types" search={{ projectId }} variant="default">
+        Event types
+      </LinkButton>
+      {canManageProjects && (
+        <>
+          <EditProject project={project.data} />
+          <DeleteProject project={project.data} apps={count} isMore={apps.hasNextPage} />
+        </>
+      )}
     </>
   );
   return (

@@ -1,12 +1,19 @@
-import { Button, Group, Text, Textarea, TextInput } from '@mantine/core';
-import { useMutation } from '@tanstack/react-query';
+import { Button, Group, NativeSelect, Text, Textarea, TextInput } from '@mantine/core';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { type KeyboardEvent, useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
+import { catalogueQuery, readOne } from '../../api/event-types.ts';
 import { type Problem, toFailure } from '../../api/failure.ts';
 import { newestMessage } from '../../api/messages.ts';
 import { testFilter } from '../../api/webhooks.ts';
 import { valueTo } from '../../parts/form-fields.ts';
-import { filterText, problemOfJson, type TestedMessage, testOf } from './filter-rules.ts';
+import {
+  exampleOf,
+  filterText,
+  problemOfJson,
+  type TestedMessage,
+  testOf,
+} from './filter-rules.ts';
 import styles from './webhooks.module.css';
 
 interface FilterFieldProps {
@@ -45,7 +52,8 @@ export function FilterField({ stored, appId, problems }: FilterFieldProps) {
 
 const EXAMPLE: TestedMessage = { payload: '{}', eventType: '', tags: '' };
 
-function FilterTest({ filter, appId }: { filter: string; appId: string }) {
+/** A message to test with: typed, the newest of the app, or the example of an event type. */
+function useTest(filter: string, appId: string) {
   const [message, setMessage] = useState(EXAMPLE);
   const test = useMutation({ mutationFn: () => testFilter(testOf(filter, message)) });
   const newest = useMutation({
@@ -54,12 +62,30 @@ function FilterTest({ filter, appId }: { filter: string; appId: string }) {
       if (found !== null) setMessage(found);
     },
   });
+  const example = useMutation({
+    mutationFn: (eventType: string) => readOne({ appId }, eventType),
+    onSuccess: (type) => {
+      setMessage(exampleOf(type));
+    },
+  });
+  return { message, setMessage, test, newest, example };
+}
+
+function FilterTest({ filter, appId }: { filter: string; appId: string }) {
+  const { message, setMessage, test, newest, example } = useTest(filter, appId);
   const isJson = problemOfJson(filter) === null && problemOfJson(message.payload) === null;
   const canTest = filter.trim() !== '' && isJson;
   return (
     <details className={styles.tls}>
       <summary>Test the filter</summary>
       <div className={styles.inner}>
+        <ExampleSelect
+          appId={appId}
+          choose={(eventType) => {
+            test.reset();
+            example.mutate(eventType);
+          }}
+        />
         <MessageFields
           message={message}
           change={(changed) => {
@@ -85,10 +111,30 @@ function FilterTest({ filter, appId }: { filter: string; appId: string }) {
             Use the newest message
           </Step>
         </Group>
-        <Result tested={test.data} error={test.error ?? newest.error} />
+        <Result tested={test.data} error={test.error ?? newest.error ?? example.error} />
         {newest.data === null && <Said text="The app has no message with a payload yet." />}
       </div>
     </details>
+  );
+}
+
+interface ExampleSelectProps {
+  appId: string;
+  choose: (eventType: string) => void;
+}
+
+/** Not there without a catalogue. */
+function ExampleSelect({ appId, choose }: ExampleSelectProps) {
+  const { data: types = [] } = useQuery(catalogueQuery(appId === '' ? null : { appId }));
+  if (types.length === 0) return null;
+  return (
+    <NativeSelect
+      label="Example to test with"
+      data={[{ value: '', label: 'Choose an event type' }, ...types.map(({ name }) => name)]}
+      onChange={valueTo((eventType) => {
+        if (eventType !== '') choose(eventType);
+      })}
+    />
   );
 }
 

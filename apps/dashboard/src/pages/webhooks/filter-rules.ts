@@ -9,6 +9,15 @@ export interface TestedMessage {
   tags: string;
 }
 
+/** Returns the example of an event type; `{}` without one. */
+export const exampleOf = ({ name, example }: ExampleType): TestedMessage => ({
+  payload: JSON.stringify(example ?? {}, null, 2),
+  eventType: name,
+  tags: '',
+});
+
+type ExampleType = Pick<Schemas['EventType'], 'name' | 'example'>;
+
 /** Returns the filter as people edit it; '' without one. */
 export const filterText = (filter: object | null): string =>
   filter === null ? '' : JSON.stringify(filter, null, 2);

@@ -15,7 +15,7 @@ import styles from './webhooks.module.css';
 const route = getRouteApi('/webhooks/new');
 
 export function NewWebhookPage() {
-  const { appId: asked } = route.useSearch();
+  const { appId: asked, eventType } = route.useSearch();
   const { key, portal } = useSession();
   const confinedTo = portal?.app.id ?? key.appId;
   const [appId, setAppId] = useState(asked ?? confinedTo ?? '');
@@ -49,6 +49,7 @@ export function NewWebhookPage() {
         <WebhookFormFields
           stored={null}
           appId={appId}
+          eventType={eventType}
           problems={error === null ? [] : toFailure(error).problems}
         />
         <Group>

@@ -13,6 +13,7 @@ import { useRights } from '../../session/session-context.ts';
 import { HoldControls } from '../hold-controls.tsx';
 import { useOwnFacts } from '../own-fields.tsx';
 import { AttemptCounts, HealthNow } from './health.tsx';
+import { OrderingKeys } from './ordering-keys.tsx';
 import { CancelPending, Recover, Replay } from './recover.tsx';
 import { Secret } from './secret.tsx';
 import { hasSvix } from './webhook-fields.ts';
@@ -41,6 +42,7 @@ export function OverviewTab({ webhook }: { webhook: Schemas['WebhookWithAuth'] }
             {(found) => <HealthNow health={found} />}
           </QueryView>
         </Section>
+        <OrderingKeys webhook={webhook} />
         <HoldControls kind="webhook" {...webhook} />
         {canResend && <Recover webhook={webhook} />}
         {canControl && <CancelPending webhookId={id} />}
@@ -81,6 +83,7 @@ function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
           ],
           ['Timeout', timeoutSeconds === null ? 'that of the service' : `${timeoutSeconds} s`],
           ...endingFacts(webhook),
+          ...orderFacts(webhook),
           ['Headers of Svix', hasSvix(webhook) ? 'are sent too' : 'are not sent'],
           ['TLS', tls === undefined ? 'public authorities' : 'own certificates'],
           [
@@ -114,6 +117,16 @@ function endingFacts({
     ...(obeyControlHeaders ? [['Control headers', 'are obeyed'] as const] : []),
   ];
 }
+
+/** Nothing by default. */
+function orderFacts({ ordering }: Schemas['WebhookWithAuth']): (readonly [string, string])[] {
+  return ordering === 'none' ? [] : [['Order', ORDER_WORDS[ordering]]];
+}
+
+const ORDER_WORDS = {
+  block: 'by ordering key; an exhausted delivery blocks its key',
+  skip: 'by ordering key; on behind an exhausted delivery',
+} as const;
 
 const DISABLED_BECAUSE: Record<NonNullable<Schemas['Webhook']['disabledReason']>, string> = {
   gone: 'its endpoint answered 410',

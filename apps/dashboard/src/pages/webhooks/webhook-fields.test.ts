@@ -23,6 +23,7 @@ const stored: WebhookFields = {
   finalStatusCodes: [400, 422],
   onGone: 'retry',
   obeyControlHeaders: false,
+  ordering: 'block',
   customHeaders: [
     { key: 'X-Auth', value: '********' },
     { key: 'X-Note', value: ' a: b ' },
@@ -40,6 +41,7 @@ const SHOWN = {
   timeoutSeconds: '10',
   maxAttempts: '3',
   finalStatusCodes: '400, 422',
+  ordering: 'block',
   customHeaders: 'X-Auth: ********\nX-Note:  a: b ',
   hasSvixHeaders: 'on',
   uid: 'shop-1',
@@ -75,6 +77,7 @@ describe('what a form changes', () => {
       onGone: 'disable',
       obeyControlHeaders: true,
     });
+    expect(changedFields(formWith({ ordering: 'skip' }), stored)).toEqual({ ordering: 'skip' });
     expect(changedFields(formWith({ finalStatusCodes: ' ' }), stored)).toEqual({
       finalStatusCodes: null,
     });

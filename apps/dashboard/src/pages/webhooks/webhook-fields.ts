@@ -25,6 +25,7 @@ export interface WebhookFields extends OwnFields {
   finalStatusCodes: readonly number[] | null;
   onGone: Rules['onGone']['choices'][number];
   obeyControlHeaders: boolean;
+  ordering: Rules['ordering']['choices'][number];
   customHeaders: readonly { key: string; value: string }[];
   signatureHeaders: readonly SignatureHeader[];
   disabled: boolean;
@@ -71,6 +72,7 @@ function readFields(form: FormData) {
     finalStatusCodes: statusCodesOf(textOf('finalStatusCodes')),
     onGone: form.get('disablesWhenGone') === null ? ('retry' as const) : ('disable' as const),
     obeyControlHeaders: form.get('obeyControlHeaders') !== null,
+    ordering: (textOf('ordering') || DEFAULTS.ordering) as WebhookFields['ordering'],
     customHeaders: linesOf(textOf('customHeaders')).map(headerOf),
     signatureHeaders: signatureHeaders(form.get('hasSvixHeaders') !== null),
     disabled: form.get('isEnabled') === null,
@@ -161,6 +163,7 @@ export const hasField = isAtOneOf([
   'finalStatusCodes',
   'onGone',
   'obeyControlHeaders',
+  'ordering',
   'customHeaders',
   'metadata',
   'authMethod',

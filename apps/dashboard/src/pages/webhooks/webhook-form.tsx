@@ -1,4 +1,4 @@
-import { Checkbox, NumberInput, Text, Textarea, TextInput } from '@mantine/core';
+import { Checkbox, NativeSelect, NumberInput, Text, Textarea, TextInput } from '@mantine/core';
 import { MASK, WEBHOOK_RULES } from '@posthorn/client/rules';
 import { useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
@@ -8,6 +8,7 @@ import { absoluteTime } from '../../parts/time-words.ts';
 import { useRights } from '../../session/session-context.ts';
 import { MetadataInput, UidInput } from '../own-fields.tsx';
 import { Authentication, OwnSecretInput } from './auth-fields.tsx';
+import { EventTypesField } from './event-types-field.tsx';
 import { FilterField } from './filter-field.tsx';
 import { isOtherServer } from './auth-rules.ts';
 import {
@@ -24,12 +25,16 @@ interface FieldsProps {
   stored: Schemas['WebhookWithAuth'] | null;
   /** The app of a new webhook; '' while none is chosen. */
   appId?: string;
+  /** Chosen for a new webhook before. */
+  eventType?: string | undefined;
   problems: readonly Problem[];
 }
 
 /** The fields of a webhook, with what is wrong with each. */
-export function WebhookFormFields({ stored, appId = '', problems }: FieldsProps) {
+export function WebhookFormFields({ stored, appId = '', eventType, problems }: FieldsProps) {
   const fields = stored ?? NEW_WEBHOOK;
+  const ownerId = stored?.appId ?? appId;
+  const eventTypes = eventType === undefined ? fields.eventTypes : [eventType];
   const [url, setUrl] = useState(fields.url);
   const isMoved = stored !== null && isOtherServer(url, stored.url);
   const errorOf: ErrorOf = (name) => errorIn(problems, name);
@@ -47,20 +52,21 @@ export function WebhookFormFields({ stored, appId = '', problems }: FieldsProps)
         onChange={valueTo(setUrl)}
       />
       <TextInput name="name" label="Name" defaultValue={fields.name} error={errorOf('name')} />
-      <Textarea
-        name="eventTypes"
-        label="Event types, one on each line"
-        description="order.* selects all types that begin with order. and also future ones. Leave it empty to receive all messages of the app"
-        rows={3}
-        defaultValue={fields.eventTypes.join('\n')}
-        error={errorOf('eventTypes')}
-      />
-      <FilterField stored={fields.filter} appId={stored?.appId ?? appId} problems={problems} />
+      <EventTypesField stored={eventTypes} appId={ownerId} error={errorOf('eventTypes')} />
+      <FilterField stored={fields.filter} appId={ownerId} problems={problems} />
       <UidInput kind="webhook" stored={fields} errorOf={errorOf} />
       <Authentication stored={stored?.authMethod ?? null} isMoved={isMoved} errorOf={errorOf} />
       <SignatureInputs isNew={stored === null} fields={fields} errorOf={errorOf} />
       <LimitFields fields={fields} isMoved={isMoved} errorOf={errorOf} />
       <EndingFields fields={fields} errorOf={errorOf} />
+      <NativeSelect
+        name="ordering"
+        label="Order of deliveries"
+        description="Of messages that have the same ordering key"
+        data={ORDERINGS}
+        defaultValue={fields.ordering}
+        error={errorOf('ordering')}
+      />
       <TlsFields stored={stored?.tls ?? null} errorOf={errorOf} />
       <MetadataInput stored={fields} errorOf={errorOf} />
       <Checkbox
@@ -72,6 +78,12 @@ export function WebhookFormFields({ stored, appId = '', problems }: FieldsProps)
     </>
   );
 }
+
+const ORDERINGS: { value: WebhookFields['ordering']; label: string }[] = [
+  { value: 'none', label: 'None: each is delivered as soon as possible' },
+  { value: 'block', label: 'One after the other, and an exhausted one blocks its key' },
+  { value: 'skip', label: 'One after the other, and on behind an exhausted one' },
+];
 
 interface SignatureInputsProps {
   isNew: boolean;

@@ -1,12 +1,13 @@
 import { Button, Group, NativeSelect, Tabs, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
-import { api, dataOf, type Schemas } from '../../api/client.ts';
+import { type ReactNode, useState } from 'react';
+import type { Schemas } from '../../api/client.ts';
+import { catalogueQuery } from '../../api/event-types.ts';
 import { useLiveReload } from '../../api/live.ts';
 import { deliveryQuery } from '../../api/messages.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
-import { webhookQuery } from '../../api/webhooks.ts';
+import { sendTest, webhookQuery } from '../../api/webhooks.ts';
 import { EventTypeInput, FilterBar } from '../../parts/filters.tsx';
 import { valueTo } from '../../parts/form-fields.ts';
 import { Page, Section } from '../../parts/page.tsx';
@@ -138,21 +139,20 @@ function AttemptsTab({ webhookId }: { webhookId: string }) {
   );
 }
 
-/** Sends a small test message and shows what the endpoint answered. */
-function TestingTab({ webhook: { id, disabled } }: { webhook: Schemas['WebhookWithAuth'] }) {
+/** Sends a test message and shows what the endpoint answered. */
+function TestingTab({ webhook: { id, appId, disabled } }: { webhook: Schemas['WebhookWithAuth'] }) {
   const { kind } = useSession();
-  const test = useMutation({
-    mutationFn: () =>
-      dataOf(api.POST('/webhooks/{webhookId}/test', { params: { path: { webhookId: id } } })),
-  });
+  const [eventType, setEventType] = useState('');
+  const test = useMutation({ mutationFn: () => sendTest(id, eventType) });
   return (
     <div className={styles.rail}>
       <Section title="Send a test message">
         <Text size="sm">
           {disabled
             ? 'The webhook is disabled. Enable it in its settings, then test it.'
-            : 'The endpoint gets a small JSON object, signed like every message. Its answer is shown here.'}
+            : 'The endpoint gets a small JSON object, or the example of an event type, signed like every message. Its answer is shown here.'}
         </Text>
+        {appId !== null && <TestedType appId={appId} value={eventType} set={setEventType} />}
         <Group>
           <Button
             disabled={disabled}
@@ -171,11 +171,36 @@ function TestingTab({ webhook: { id, disabled } }: { webhook: Schemas['WebhookWi
         <Section title="The same with curl">
           <CodeBlock
             name="Test with curl"
-            text={curlOf({ method: 'POST', path: `/api/v1/webhooks/${id}/test` })}
+            text={curlOf({
+              method: 'POST',
+              path: `/api/v1/webhooks/${id}/test`,
+              ...(eventType !== '' && { body: JSON.stringify({ eventType }) }),
+            })}
           />
         </Section>
       )}
     </div>
+  );
+}
+
+interface TestedTypeProps {
+  appId: string;
+  value: string;
+  set: (eventType: string) => void;
+}
+
+/** Not there without a catalogue. */
+function TestedType({ appId, value, set }: TestedTypeProps) {
+  const { data: types = [] } = useQuery(catalogueQuery({ appId }));
+  if (types.length === 0) return null;
+  const none = { value: '', label: 'None: the usual test message' };
+  return (
+    <NativeSelect
+      label="Event type of the test message"
+      data={[none, ...types.map(({ name }) => ({ value: name, label: name }))]}
+      value={value}
+      onChange={valueTo(set)}
+    />
   );
 }
 

@@ -45,6 +45,7 @@ const TYPES: Record<OwnedName, string | null> = {
   // The notes of a deletion, and of a hold.
   removals: null,
   holdNotes: null,
+  sequences: null,
   // Nobody can sign in with what is stored of them.
   links: null,
 };

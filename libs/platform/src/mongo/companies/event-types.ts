@@ -16,6 +16,9 @@ export interface EventTypePage {
   limit: number;
 }
 
+/** Undefined for those that are archived and those that are not. */
+export type WholeCatalogue = Pick<EventTypePage, 'projectId' | 'archived'>;
+
 type EventTypeChanges = Partial<Omit<EventTypeDocument, '_id' | 'companyId'>>;
 
 /** The catalogues of projects: their event types, and the earlier schemas of these. */
@@ -27,6 +30,8 @@ export interface EventTypeStore {
   findSchema: (eventType: EventTypeDocument, version: number) => Promise<string | null | undefined>;
   /** In parts, by name. */
   list: (companyId: string, page: EventTypePage) => AsyncIterable<ListedEventType[]>;
+  /** Whole, in parts, by name. */
+  readAll: (companyId: string, which: WholeCatalogue) => AsyncIterable<EventTypeDocument[]>;
   /** Counts the event types of a project, up to `limit`. */
   count: (companyId: string, projectId: string, limit: number) => Promise<number>;
   /**
@@ -51,6 +56,8 @@ export interface EventTypeStore {
 
 /** An entry of a list has up to 17 kB, in its description. */
 const PARTS = { batch: 48, part: 12 };
+/** With schema and example it has up to 83 kB. */
+const WHOLE_PARTS = { batch: 12, part: 3 };
 const WITHOUT_LARGE = { schema: 0, example: 0 } as const;
 const DUPLICATE_KEY = 11_000;
 
@@ -91,6 +98,7 @@ export function createEventTypeStore(db: mongo.Db): EventTypeStore {
       const found = typesOf(companyId).find(filter).sort({ _id: 1 }).skip(skip).limit(limit);
       return readInParts(found.project<ListedEventType>(WITHOUT_LARGE), PARTS);
     },
+    readAll: (companyId, which) => readWhole(db, companyId, which),
     count: (companyId, projectId, limit) =>
       typesOf(companyId).count(catalogueOf(projectId), { limit }),
     update: (seen, changes) => updateOne(db, seen, changes),
@@ -112,6 +120,16 @@ export function createEventTypeStore(db: mongo.Db): EventTypeStore {
       return (await typesOf(companyId).count({ _id, archived: false }, { limit: 1 })) > 0;
     },
   };
+}
+
+function readWhole(
+  db: mongo.Db,
+  companyId: string,
+  { projectId, archived }: WholeCatalogue,
+): AsyncIterable<EventTypeDocument[]> {
+  const filter = { ...catalogueOf(projectId), ...(archived !== undefined && { archived }) };
+  const found = documentsOf(db, 'eventTypes', companyId).find(filter).sort({ _id: 1 });
+  return readInParts(found, WHOLE_PARTS);
 }
 
 const versionIdOf = (id: string, version: number): string => `${id}/${version}`;

@@ -12,6 +12,7 @@ import {
 import { type Database, type Days, isDayKind } from '../days/days.ts';
 import { readUpTo, writeByDays } from '../days/read-days.ts';
 import type { IdempotencyKeyDocument, MessageDocument, RemovalDocument } from '../documents.ts';
+import { createSequenceStore } from '../messages/sequences.ts';
 import { cancelUpdate } from '../messages/deliveries.ts';
 import { keysOf } from '../messages/idempotency-keys.ts';
 import { catalogueOf } from './event-types.ts';
@@ -46,7 +47,10 @@ export interface RemovalStore extends WorkNotes<Removal> {
   /** Removes apps with their statistics, as the removal of a root does. */
   removeApps: (companyId: string, appIds: readonly string[]) => Promise<void>;
   removeWebhooks: (companyId: string, webhookIds: readonly string[]) => Promise<void>;
-  /** Cancels at most `limit` pending deliveries of these webhooks. Returns how many it found. */
+  /**
+   * Cancels at most `limit` pending deliveries of these webhooks, and removes as many sequences. Returns how many it found, of
+   * what there was more of.
+   */
   cancelPending: (
     companyId: string,
     webhookIds: readonly string[],
@@ -118,11 +122,12 @@ function toRemoval({ _id: id, companyId, kind, rootId }: RemovalDocument): Remov
 }
 
 async function cancelPending(
-  { days: { deliveries } }: Database,
+  db: Database,
   companyId: string,
   webhookIds: readonly string[],
   { limit, atMs }: { limit: number; atMs: number },
 ): Promise<number> {
+  const { deliveries } = db.days;
   const pending = { webhookId: { $in: [...webhookIds] }, status: 'pending' as const };
   const found = await readUpTo(deliveries.within({}), limit, (documents, left) =>
     documentsIn<'deliveries'>(documents, companyId)
@@ -137,7 +142,8 @@ async function cancelPending(
       cancelUpdate(WEBHOOK_REMOVED, atMs),
     ),
   );
-  return found.length;
+  const removed = await createSequenceStore(db).removeOf(companyId, webhookIds, limit);
+  return Math.max(found.length, removed);
 }
 
 export interface CompanyRemoval {

@@ -45,7 +45,7 @@ function openNoted(found?: Found) {
 }
 
 const CREATED = `create posthorn_messages.${NAME}`;
-const indexed = (unique: number) => `index ${NAME}: 8, ${unique} of them unique`;
+const indexed = (unique: number) => `index ${NAME}: 10, ${unique} of them unique`;
 const spread = (database: string) => ({
   shardCollection: `${database}.${NAME}`,
   key: { _id: 'hashed' },
@@ -68,7 +68,7 @@ test('a day of a sharded cluster is spread by its hashed ids before anything is 
     indexed(0),
     `create posthorn_deliveries.${NAME}`,
     spread('posthorn_deliveries'),
-    `index ${NAME}: 9, 0 of them unique`,
+    `index ${NAME}: 10, 0 of them unique`,
     `create posthorn_idempotencyKeys.${NAME}`,
     spread('posthorn_idempotencyKeys'),
   ]);

@@ -86,6 +86,10 @@ export const EXPIRING_KEY = { expiresAt: 1 } as const;
 export const EXPIRING_OF_COMPANY_KEY = { companyId: 1, expiresAt: 1 } as const;
 const HAS_EXPIRY = { ...EXPIRING, expiresAt: { $exists: true } };
 
+const STATES_CANCELLED = { partialFilterExpression: { disabledTargets: { $exists: true } } };
+/** The pending deliveries of a sequence by position, those that only memory has excepted. */
+export const POSITION_KEY = { webhookId: 1, orderingKey: 1, position: 1 } as const;
+
 /** The indexes in the collection of each day. Claims of idempotency keys are found by their ids. */
 export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
   messages: [
@@ -98,6 +102,10 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
       key: { addedTargets: 1, _id: 1 },
       options: { partialFilterExpression: { addedTargets: { $exists: true } } },
     },
+    // Messages that state cancelled deliveries, because their webhooks were disabled at acceptance: by webhook, and of a
+    // company; other messages are not in the indexes. The second one is descending: MongoDB names an index by its key.
+    { key: { disabledTargets: 1, _id: 1 }, options: STATES_CANCELLED },
+    { key: { companyId: 1, _id: -1 }, options: STATES_CANCELLED },
     // The same by what the client gave to find them by; messages without it are not in the index.
     {
       key: { companyId: 1, tags: 1, _id: 1 },
@@ -148,6 +156,13 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
     // Deliveries on hold whose message expires, by time and by company; all others are not in the indexes.
     { key: EXPIRING_KEY, options: { partialFilterExpression: HAS_EXPIRY } },
     { key: EXPIRING_OF_COMPANY_KEY, options: { partialFilterExpression: HAS_EXPIRY } },
+    // Pending deliveries with an ordering key that have left memory, in their order; empty while nobody uses such keys.
+    {
+      key: POSITION_KEY,
+      options: {
+        partialFilterExpression: { status: 'pending', position: { $exists: true } },
+      },
+    },
     REMOVAL,
   ],
   idempotencyKeys: [],

@@ -40,7 +40,7 @@ it('create-indexes gives a fresh installation the collections of today and of th
     expect(await days.list(kind)).toEqual(daysToHave(nowMs));
     const { dbName, indexes } = await todayOf(kind, nowMs);
     expect(dbName).toBe(`${database.db.databaseName}_${kind}`);
-    expect(indexes).toHaveLength({ messages: 9, deliveries: 10, idempotencyKeys: 1 }[kind]);
+    expect(indexes).toHaveLength({ messages: 11, deliveries: 10, idempotencyKeys: 1 }[kind]);
   }
 });
 

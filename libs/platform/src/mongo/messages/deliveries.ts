@@ -10,7 +10,7 @@ import {
 } from '@posthorn/domain/delivery/delivery.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import type { Waiting } from '@posthorn/domain/waiting.ts';
-import { notStoredOf } from '@posthorn/domain/message.ts';
+import { type InOrder, notStoredOf, orderOf } from '@posthorn/domain/message.ts';
 import { ImpossibleError, requiredAt } from '@posthorn/domain/required.ts';
 import mongoose, { type mongo } from 'mongoose';
 import { DUPLICATE_KEY } from '../connect.ts';
@@ -142,6 +142,20 @@ async function readStates(
   return new Map(found.map(({ _id, ...state }) => [_id, state]));
 }
 
+/** Returns those of these deliveries that have a document: with the ids alone the server reads the index and nothing else. */
+export async function recordedAmong(
+  { deliveries }: Pick<Days, 'deliveries'>,
+  ids: readonly string[],
+): Promise<Set<string>> {
+  const recorded = await readByIds(deliveries, ids, (documents, ofDay) =>
+    documents
+      .find({ _id: { $in: ofDay } })
+      .project<{ _id: string }>({ _id: 1 })
+      .toArray(),
+  );
+  return new Set(recorded.map(({ _id }) => _id));
+}
+
 async function readRecorded(
   deliveries: Days['deliveries'],
   ids: readonly string[],
@@ -192,11 +206,16 @@ function appendOf(settled: SettledDelivery): mongo.AnyBulkWriteOperation<Deliver
       filter: { _id, status: 'pending', attemptCount: { $lt: attemptCount } },
       update: {
         $push: { attempts: { $each: attempts } },
-        $set: { status, reason, attemptCount, nextAttemptAt, updatedAt },
+        $set: { status, reason, attemptCount, nextAttemptAt, updatedAt, ...placeOf(settled) },
         $unset: NOT_WAITING,
       },
     },
   };
+}
+
+/** Its document may be older than its place, as that of a replay. */
+export function placeOf(settled: SettledDelivery): InOrder {
+  return settled.position === undefined ? {} : orderOf(settled);
 }
 
 /** For the `$unset` of what moves a delivery on: only one without an attempt under way waits. */
@@ -209,7 +228,9 @@ function waitOf(settled: SettledDelivery): mongo.AnyBulkWriteOperation<DeliveryD
   return {
     updateOne: {
       filter: { _id, status: 'pending', attemptCount },
-      update: { $set: { nextAttemptAt, updatedAt, waiting, waitingSince } },
+      update: {
+        $set: { nextAttemptAt, updatedAt, waiting, waitingSince, ...placeOf(settled) },
+      },
     },
   };
 }
@@ -254,7 +275,7 @@ function duplicateIds(error: unknown, batch: readonly SettledDelivery[]): Set<st
 
 /** Translates between deliveries and their documents, in which times are dates. */
 
-function toDocument(settled: SettledDelivery): DeliveryDocument {
+export function toDocument(settled: SettledDelivery): DeliveryDocument {
   const {
     id,
     attempt,
@@ -306,6 +327,7 @@ export function toDelivery(document: DeliveryDocument): Delivery {
     updatedAtMs: updatedAt.getTime(),
     ...notStoredOf(document),
     ...lifetimeIn(document.expiresAt, document.removeAt),
+    ...orderOf(document),
   };
 }
 
@@ -317,7 +339,10 @@ export function planOf(
 ): Pick<Delivery, 'nextAttemptAtMs' | 'waiting' | 'waitingSinceMs'> {
   const waiting = waitingOf(document);
   return {
-    nextAttemptAtMs: waiting === 'hold' ? null : (document.nextAttemptAt?.getTime() ?? null),
+    nextAttemptAtMs:
+      waiting === 'hold' || waiting === 'order'
+        ? null
+        : (document.nextAttemptAt?.getTime() ?? null),
     waiting,
     waitingSinceMs: waiting === null ? null : (document.waitingSince?.getTime() ?? null),
   };

@@ -88,7 +88,8 @@ describe('the queries of the API about deliveries', () => {
     const deliveries = collection(database.db, 'deliveries');
     const idsOf = async (): Promise<string[]> => {
       const filter = { status: 'cancelled', reason: 'expired' } as const;
-      return (await queries.listUndelivered('comp_l', filter, 9)).map(({ id }) => id);
+      const { found } = await queries.listUndelivered('comp_l', filter, 9);
+      return found.map(({ id }) => id);
     };
     const own = { companyId: 'comp_l' };
     await deliveries.insertMany([

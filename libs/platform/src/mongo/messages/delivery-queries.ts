@@ -1,6 +1,7 @@
 import type { Delivery, DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import type { Waiting } from '@posthorn/domain/waiting.ts';
-import { firstIdAt } from '@posthorn/domain/ids.ts';
+import { firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
+import { DISABLED_AT_ACCEPTANCE } from '@posthorn/domain/delivery/when-cancelled.ts';
 import type { StuckDelivery } from '@posthorn/domain/delivery/stuck-delivery.ts';
 import type { mongo } from 'mongoose';
 import { type CompanyDocuments, documentsIn } from '../company-documents.ts';
@@ -10,6 +11,17 @@ import { countUpTo, readAll, readByIds, readUpTo, writeByDays } from '../days/re
 import type { AttemptDocument, DeliveryDocument } from '../documents.ts';
 import { hasCode } from '../indexes.ts';
 import { planOf, toDelivery } from './deliveries.ts';
+import {
+  type DeliveryPage,
+  type DeliveryPosition,
+  mergePages,
+  pageOfRead,
+} from './delivery-pages.ts';
+import {
+  createStatedDeliveries,
+  type StatedDeliveries,
+  type StatedDelivery,
+} from './stated-deliveries.ts';
 
 /** A delivery as lists show it, without its attempts. */
 export interface DeliveryOutline {
@@ -31,12 +43,6 @@ export interface ListedDelivery extends DeliveryOutline {
   waitingSinceMs: number | null;
   /** The outcome of the last attempt; null without one. */
   lastOutcome: Outcome | null;
-}
-
-/** Where a page of the list of deliveries begins: behind this delivery. */
-export interface DeliveryPosition {
-  messageId: string;
-  deliveryId: string;
 }
 
 /** The statuses that the indexes of deliveries contain. Nearly all deliveries are delivered, and in none of them. */
@@ -80,13 +86,19 @@ export interface DeliveryQueries {
   figuresOf: (companyId: string, ids: readonly string[]) => Promise<DeliveryFigures[]>;
   /** Of each delivery that is recorded. */
   listedOf: (companyId: string, ids: readonly string[]) => Promise<ListedDelivery[]>;
-  /** Recorded deliveries of one status: those of the newest message first, the greatest id first among them. */
+  /**
+   * Deliveries of one status that are recorded or stated by their message: those of the newest message first, the greatest
+   * id first among them.
+   */
   listUndelivered: (
     companyId: string,
     filter: UndeliveredFilter,
     limit: number,
-  ) => Promise<ListedDelivery[]>;
-  /** The message ids of failed deliveries, newest first; an id comes once for each of its failures. */
+  ) => Promise<DeliveryPage<ListedDelivery>>;
+  /**
+   * The message ids of failed deliveries, newest first; an id comes once for each of its failures that is recorded, and
+   * once for those that the message states.
+   */
   messagesOfFailed: (companyId: string, filter: FailureFilter, limit: number) => Promise<string[]>;
   /** How many deliveries of the webhook are pending, without `exceptIds`; counts up to `limit`. */
   countPending: (
@@ -115,9 +127,9 @@ const FIGURES = {
 /** 0.4 MB of the 16 MB that a query may have. A page of messages to 1,000 webhooks each has 500,000 ids. */
 const MAX_IDS = 10_000;
 
-export function createDeliveryQueries({
-  days: { deliveries },
-}: Pick<Database, 'days'>): DeliveryQueries {
+export function createDeliveryQueries(db: Pick<Database, 'days'>): DeliveryQueries {
+  const { deliveries } = db.days;
+  const stated = createStatedDeliveries(db);
   /** Reads the deliveries of these ids that belong to the company and have not expired. */
   const read = async <Found>(
     companyId: string,
@@ -153,19 +165,24 @@ export function createDeliveryQueries({
       read(companyId, ids, (own, wanted) =>
         own.find(wanted).project<DeliveryFigures>(FIGURES).toArray(),
       ),
-    messagesOfFailed: messagesOfFailedIn(deliveries),
+    messagesOfFailed: messagesOfFailedIn(deliveries, stated),
     listedOf: (companyId, ids) =>
       read(companyId, ids, async (own, wanted) =>
         shownOf(deliveries, await own.find(wanted).project<ListedDocument>(LISTED).toArray()),
       ),
     listUndelivered: (companyId, filter, limit) =>
-      listUndelivered(deliveries, companyId, filter, limit),
+      listUndelivered({ deliveries, stated }, companyId, filter, limit),
     countPending: countPendingIn(deliveries),
   };
 }
 
-function messagesOfFailedIn(deliveries: Days['deliveries']): DeliveryQueries['messagesOfFailed'] {
+function messagesOfFailedIn(
+  deliveries: Days['deliveries'],
+  stated: StatedDeliveries,
+): DeliveryQueries['messagesOfFailed'] {
   return async (companyId, filter, limit) => {
+    const stating =
+      filter.status === 'cancelled' ? await stated.messageIds(companyId, filter, limit) : [];
     const span = deliveries.kept(filter, 'msg');
     const newestFirst = deliveries.within(span).reverse();
     const page = await readUpTo(newestFirst, limit, (documents, left) => {
@@ -173,7 +190,9 @@ function messagesOfFailedIn(deliveries: Days['deliveries']): DeliveryQueries['me
       const found = own.find(failedFilter({ ...filter, ...span })).sort({ messageId: -1 });
       return found.limit(left).project<{ messageId: string }>({ messageId: 1 }).toArray();
     });
-    return page.map(({ messageId }) => messageId);
+    const recorded = page.map(({ messageId }) => messageId);
+    if (stating.length === 0) return recorded;
+    return [...stating, ...recorded].sort((a, b) => (a < b ? 1 : -1)).slice(0, limit);
   };
 }
 
@@ -230,8 +249,81 @@ function toListed(document: ListedDocument): ListedDelivery {
 /** MongoDB knows no index of a hint. */
 const BAD_VALUE = 2;
 
-/** Each read goes along one index, in its order. */
+interface ListedDeps {
+  deliveries: Days['deliveries'];
+  stated: StatedDeliveries;
+}
+
+/** What is recorded is read last: a delivery that a resend records meanwhile is in both, and not in neither. */
 async function listUndelivered(
+  { deliveries, stated }: ListedDeps,
+  companyId: string,
+  filter: UndeliveredFilter,
+  limit: number,
+): Promise<DeliveryPage<ListedDelivery>> {
+  const page = isStated(filter) ? await listStated(stated, companyId, filter, limit) : null;
+  const recorded = await listRecorded(deliveries, companyId, filter, limit);
+  const ofRecorded = pageOfRead(recorded, limit);
+  return page ? mergePages([page, ofRecorded], listOrderOf(filter), limit) : ofRecorded;
+}
+
+/** The order of lists: a webhook has one delivery of a message, whose ids are in an order of their own. */
+export function listOrderOf({
+  webhookId,
+}: Pick<UndeliveredFilter, 'webhookId'>): 'newest' | 'newest_messages' {
+  return webhookId === undefined ? 'newest_messages' : 'newest';
+}
+
+/** Whether messages state deliveries of this status and reason. */
+export function isStated({
+  status,
+  reason,
+}: Pick<UndeliveredFilter, 'status' | 'reason'>): boolean {
+  return status === 'cancelled' && (reason === undefined || reason === DISABLED_AT_ACCEPTANCE);
+}
+
+async function listStated(
+  stated: StatedDeliveries,
+  companyId: string,
+  { webhookId, fromMs, beforeMs, after }: UndeliveredFilter,
+  limit: number,
+): Promise<DeliveryPage<ListedDelivery>> {
+  const spanOf = (prefix: 'msg' | 'dlv') => ({
+    fromId: fromMs === undefined ? undefined : firstIdAt(prefix, fromMs),
+    beforeId: beforeMs === undefined ? undefined : firstIdAt(prefix, beforeMs),
+  });
+  if (webhookId === undefined) {
+    const page = await stated.ofCompany(companyId, { ...spanOf('msg'), after }, limit);
+    return { ...page, found: page.found.map(listedOfStated) };
+  }
+  const { fromId, beforeId } = spanOf('dlv');
+  const isNext = after && (beforeId === undefined || after.deliveryId < beforeId);
+  const span = { fromId, beforeId: isNext ? after.deliveryId : beforeId };
+  const page = await stated.ofWebhook({ companyId, webhookId }, span, { limit, order: 'newest' });
+  return { ...page, found: page.found.map(listedOfStated) };
+}
+
+function listedOfStated({ id, messageId, webhookId, appId }: StatedDelivery): ListedDelivery {
+  const createdAtMs = timeMsOf(messageId);
+  return {
+    id,
+    messageId,
+    webhookId,
+    appId,
+    status: 'cancelled',
+    reason: DISABLED_AT_ACCEPTANCE,
+    attemptCount: 0,
+    nextAttemptAtMs: null,
+    waiting: null,
+    waitingSinceMs: null,
+    lastOutcome: null,
+    createdAtMs,
+    updatedAtMs: createdAtMs,
+  };
+}
+
+/** Each read goes along one index, in its order. */
+async function listRecorded(
   deliveries: Days['deliveries'],
   companyId: string,
   { after, fromMs, beforeMs, webhookId, status, reason }: UndeliveredFilter,

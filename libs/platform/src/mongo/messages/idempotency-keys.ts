@@ -259,6 +259,10 @@ export interface KeyHolder {
   ageMs: number;
   /** SHA-256 of the body of its request, or of its item of a batch, hex. */
   bodyHash: string;
+  /** The gateway process that stored it. */
+  publisherId: string;
+  /** Its deliveries are in order (`Message`). */
+  isOrdered: boolean;
   /** How many webhooks the message goes to. */
   targetCount: number;
   /** The size of its document. */
@@ -441,7 +445,7 @@ async function readOthers(
   return others;
 }
 
-interface KeyHolderDocument extends Pick<MessageDocument, '_id'> {
+interface KeyHolderDocument extends Pick<MessageDocument, '_id' | 'publisherId' | 'isOrdered'> {
   ageMs: number;
   idempotency?: { key: string; bodyHash: string };
   targetCount: number;
@@ -452,12 +456,16 @@ const KEY_HOLDER = {
   ageMs: { $subtract: ['$$NOW', '$createdAt'] },
   'idempotency.key': 1,
   'idempotency.bodyHash': 1,
+  publisherId: 1,
+  isOrdered: 1,
   targetCount: { $size: '$targets' },
   storedBytes: { $bsonSize: '$$ROOT' },
 } as const;
 
 function toKeyHolder(found: KeyHolderDocument, claimedFor: string): KeyHolder {
-  const { _id: id, ageMs, idempotency, targetCount, storedBytes } = found;
+  const { _id: id, ageMs, idempotency, publisherId, isOrdered = false } = found;
+  const { targetCount, storedBytes } = found;
   const bodyHash = idempotency?.bodyHash ?? '';
-  return { kind: 'holder', id, ageMs, bodyHash, targetCount, storedBytes, claimedFor };
+  const stored = { publisherId, isOrdered, targetCount, storedBytes };
+  return { kind: 'holder', id, ageMs, bodyHash, ...stored, claimedFor };
 }

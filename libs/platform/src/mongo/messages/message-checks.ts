@@ -3,10 +3,10 @@ import type { Message } from '@posthorn/domain/message.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import type { Database, Days } from '../days/days.ts';
-import { readByIds } from '../days/read-days.ts';
 import { readLayout } from '../days/layout.ts';
 import { databaseClockMs } from '../database-time.ts';
 import type { MessageCheckDocument, MessageDocument } from '../documents.ts';
+import { recordedAmong } from './deliveries.ts';
 import { toMessage } from './messages.ts';
 
 /** A message without its payload. */
@@ -141,16 +141,7 @@ export function createMessageChecks(db: Database): MessageChecks {
       return (await checks.findOne({ _id: positionIdOf(share) }))?.checkedTo ?? '';
     },
     pagesOf: (span) => readPages(messages, span),
-    async recordedAmong(ids) {
-      // With the ids alone the server reads the index and no documents.
-      const found = await readByIds(deliveries, ids, (documents, ofDay) =>
-        documents
-          .find({ _id: { $in: ofDay } })
-          .project<{ _id: string }>({ _id: 1 })
-          .toArray(),
-      );
-      return new Set(found.map(({ _id }) => _id));
-    },
+    recordedAmong: (ids) => recordedAmong({ deliveries }, ids),
     async retentionMs() {
       return (await readLayout(db))?.retentionMs ?? Infinity;
     },

@@ -87,7 +87,7 @@ describe('an idempotency key', () => {
     await store.insertAll([large]);
     const holder = await findKeyHolder('comp_a', 'k');
     expect(holder).toMatchObject({ id: large.id, bodyHash: 'body 1' });
-    expect(Object.keys(holder ?? {})).toHaveLength(7);
+    expect(Object.keys(holder ?? {})).toHaveLength(9);
     const { storedBytes } = holder as KeyHolder;
     expect(storedBytes).toBeGreaterThan(10_000);
     expect(storedBytes).toBeLessThan(11_000);

@@ -11,6 +11,8 @@ import { disabledSetOf, toMessage } from './messages.ts';
 interface MessageFilter {
   appId?: string | undefined;
   webhookId?: string | undefined;
+  /** Was disabled when the message was accepted. */
+  disabledWebhookId?: string | undefined;
   tag?: string | undefined;
   externalId?: string | undefined;
   /** Bounds of the id: `fromId` is inclusive, `beforeId` is exclusive. */
@@ -300,12 +302,21 @@ function shownOf(document: MessageDocument): Message {
   return { ...message, targets: allTargetsOf(message) };
 }
 
-function filterOf({ appId, webhookId, tag, externalId, fromId, beforeId }: MessageFilter) {
+function filterOf({
+  appId,
+  webhookId,
+  disabledWebhookId,
+  tag,
+  externalId,
+  fromId,
+  beforeId,
+}: MessageFilter) {
   const range = { ...(fromId && { $gte: fromId }), ...(beforeId && { $lt: beforeId }) };
   return {
     ...(Object.keys(range).length > 0 && { _id: range }),
     ...(appId !== undefined && { appId }),
     ...(webhookId !== undefined && { $or: [{ targets: webhookId }, { addedTargets: webhookId }] }),
+    ...(disabledWebhookId !== undefined && { disabledTargets: disabledWebhookId }),
     ...(tag !== undefined && { tags: tag }),
     ...(externalId !== undefined && { externalId }),
   };

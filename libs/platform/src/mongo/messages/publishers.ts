@@ -20,6 +20,8 @@ export interface PublisherStore {
    * insert may still be running. Makes one that the sweep has forgotten known again.
    */
   handOver: (id: string, watermark: string) => Promise<void>;
+  /** By id, how far each of them has published. A publisher is missing once everything that it stored is published. */
+  progressOf: (ids: readonly string[]) => Promise<Map<string, PublisherProgress>>;
   list: () => Promise<KnownPublisher[]>;
   /**
    * Makes the sweep the owner. Returns false, and changes nothing, when the publisher has sent a
@@ -32,11 +34,15 @@ export interface PublisherStore {
   forget: (id: string, silentMs: number) => Promise<void>;
 }
 
-export interface KnownPublisher {
-  id: string;
+/** How far the messages of a publisher are published. */
+export interface PublisherProgress {
   watermark: string;
   /** '' when the sweep has published nothing for it. */
   sweptTo: string;
+}
+
+export interface KnownPublisher extends PublisherProgress {
+  id: string;
   isTakenOver: boolean;
   /** When the last heartbeat was stored, in milliseconds since 1970. */
   heartbeatAtMs: number;
@@ -48,6 +54,7 @@ export interface KnownPublisher {
 
 type Publishers = mongo.Collection<PublisherDocument>;
 
+const PROGRESS = { watermark: 1, sweptTo: 1 } as const;
 const IS_OWN = { takenOverAt: { $exists: false } };
 const before = (ms: number) => ({ $subtract: ['$$NOW', ms] });
 
@@ -58,7 +65,7 @@ export function createPublisherStore(db: mongo.Db): PublisherStore {
 
 function forGateways(
   publishers: Publishers,
-): Pick<PublisherStore, 'register' | 'heartbeat' | 'handOver' | 'forget'> {
+): Pick<PublisherStore, 'register' | 'heartbeat' | 'handOver' | 'forget' | 'progressOf'> {
   return {
     async register(_id, watermark) {
       await publishers.updateOne(
@@ -78,6 +85,15 @@ function forGateways(
       const now = '$$NOW';
       const handedOver = { heartbeatAt: now, takenOverAt: now, watermark, behindSince: null };
       await publishers.updateOne({ _id }, [{ $set: handedOver }], { upsert: true });
+    },
+    async progressOf(ids) {
+      const found = await publishers
+        .find({ _id: { $in: [...ids] } })
+        .project<Pick<PublisherDocument, '_id' | 'watermark' | 'sweptTo'>>(PROGRESS)
+        .toArray();
+      return new Map(
+        found.map(({ _id, watermark, sweptTo = '' }) => [_id, { watermark, sweptTo }]),
+      );
     },
     async forget(_id, silentMs) {
       await publishers.deleteOne({ _id, $expr: { $lt: ['$heartbeatAt', before(silentMs)] } });

@@ -103,6 +103,13 @@ describe('replays', () => {
     expect(await passing('{"payload":{"amount":{"$gt":100}}}')).toEqual([large.id, small.id]);
   });
 
+  it('add deliveries with the ordering keys of their messages', async () => {
+    const keyed = messageAt(TODAY + 7, { orderingKey: 'order-17' });
+    await createMessageStore(db).insertAll([keyed]);
+    const [first, second] = await store.add(added([FIRST.id, keyed.id]));
+    expect([first?.orderingKey, second?.orderingKey]).toEqual([undefined, 'order-17']);
+  });
+
   it('add a target and a pending delivery, once', async () => {
     const asked = added([FIRST.id, NONE.id]);
     const refs = await store.add(asked);

@@ -2,7 +2,7 @@ import { refOf } from '@posthorn/domain/delivery/delivery.ts';
 import { factsOf, type Filter, matches } from '@posthorn/domain/filter.ts';
 import { DAY_MS } from '@posthorn/domain/ids.ts';
 import { type IdentifiedRef, unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
-import { notStoredOf } from '@posthorn/domain/message.ts';
+import { notStoredOf, orderOf } from '@posthorn/domain/message.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
@@ -93,7 +93,8 @@ export function createReplayStore(db: Database): ReplayStore {
           ...(deliverAt && { deliverAtMs: deliverAt.getTime() }),
         };
         const given = { ...of, ...notStoredOf(document), ...times };
-        const delivery = unattemptedDelivery(given, webhookId, atMs);
+        // Whether the webhook has `ordering` is decided where the record arrives.
+        const delivery = { ...unattemptedDelivery(given, webhookId, atMs), ...orderOf(document) };
         // Not since the replay began, or the sweep would find it overdue.
         return delivery.wait ? delivery : { ...delivery, nextAttemptAtMs: atMs };
       });
@@ -213,7 +214,14 @@ async function addTarget(
 
 type AddedDocument = Pick<
   MessageDocument,
-  '_id' | 'appId' | 'erasesPayload' | 'omitsResponses' | 'deliverAt' | 'expiresAt' | 'removeAt'
+  | '_id'
+  | 'appId'
+  | 'erasesPayload'
+  | 'omitsResponses'
+  | 'deliverAt'
+  | 'expiresAt'
+  | 'removeAt'
+  | 'orderingKey'
 >;
 
 const ADDED = {
@@ -223,6 +231,7 @@ const ADDED = {
   deliverAt: 1,
   expiresAt: 1,
   removeAt: 1,
+  orderingKey: 1,
 } as const;
 
 /** Read after the write: a payload that was erased in between stays erased, and its message is left out. */

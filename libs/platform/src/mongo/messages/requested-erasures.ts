@@ -147,7 +147,8 @@ async function endPending(
   slice: readonly SettledDelivery[],
 ): Promise<void> {
   const states = await deliveries.statesOf(idsOf(slice));
-  const missing = slice.filter(({ id }) => !states.has(id));
+  // The message states the others (docs/contract.md C10.8).
+  const missing = slice.filter(({ id, reason }) => !states.has(id) && reason === PAYLOAD_ERASED);
   // Their first attempt may be recorded since.
   const recorded = missing.length > 0 ? await deliveries.insertAll(missing) : new Set<string>();
   const pending = slice.filter(

@@ -1,28 +1,30 @@
 import type { DeliveryFilter } from '@posthorn/domain/delivery/delivery-filter.ts';
 import { isSelected, storedReasonOf } from '@posthorn/domain/delivery/delivery-filter.ts';
-import {
-  settleCancelled,
-  type SettledDelivery,
-  unattemptedDelivery,
-} from '@posthorn/domain/delivery/settlement.ts';
+import { settleCancelled, type SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { CANCELLED_BY_CLIENT } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { firstIdAt } from '@posthorn/domain/ids.ts';
-import { notStoredOf } from '@posthorn/domain/message.ts';
+import { forAttempts } from '@posthorn/domain/message.ts';
 import { setImmediate as pause } from 'node:timers/promises';
 import { slicesOf } from '../../async/fair-queue.ts';
 import { documentsIn } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
 import { readByIds, writeByDays } from '../days/read-days.ts';
 import type { MessageDocument } from '../documents.ts';
-import { cancelUpdate } from './deliveries.ts';
+import { cancelUpdate, recordedAmong } from './deliveries.ts';
+import type { DeliveryPosition } from './delivery-pages.ts';
 import {
   createDeliveryQueries,
-  type DeliveryPosition,
+  type DeliveryQueries,
   type ListedDelivery,
   type UndeliveredStatus,
 } from './delivery-queries.ts';
-import { createMessageQueries } from './message-queries.ts';
-import { lifetimeIn } from './messages.ts';
+import { createMessageQueries, type MessageQueries } from './message-queries.ts';
+import { disabledSetOf } from './messages.ts';
+import {
+  UNATTEMPTED_FIELDS,
+  type UnattemptedDocument,
+  unattemptedOf,
+} from './stated-deliveries.ts';
 
 /** The deliveries of a company that a filter selects, without its statuses, and that were created before a time. */
 export interface Selection {
@@ -53,15 +55,15 @@ export interface SelectedPage<Found> {
  * selected. The plan of a cancellation or a resend counts them, and the work on a cancellation cancels them.
  */
 export interface SelectedDeliveries {
-  /** Those that have a document. */
+  /** Those that have a document, and with the status `cancelled` those that their message states. */
   recorded: (
     selection: Selection,
     status: UndeliveredStatus,
     step: SelectionStep,
   ) => Promise<SelectedPage<ListedDelivery>>;
   /**
-   * Those without a document, as they are before their first attempt, of messages from `sinceMs` on, before which the
-   * sweep has recorded every delivery.
+   * Those without a document that are to be attempted, as they are before that, of messages from `sinceMs` on, before which
+   * the sweep has recorded every one.
    */
   unrecorded: (
     selection: Selection,
@@ -78,31 +80,8 @@ export function createSelectedDeliveries(db: Database): SelectedDeliveries {
   const queries = createDeliveryQueries(db);
   const messages = createMessageQueries(db);
   return {
-    async recorded({ companyId, filter, beforeMs }, status, { before, limit }) {
-      const read = await queries.listUndelivered(
-        companyId,
-        {
-          status,
-          // What is stored as pending has no reason.
-          reason: status === 'pending' ? undefined : storedReasonOf(filter),
-          webhookId: filter.webhookId,
-          fromMs: filter.sinceMs,
-          beforeMs: endOf(filter, beforeMs),
-          after: positionOf(before),
-        },
-        limit,
-      );
-      const ids = read.map(({ messageId }) => messageId);
-      const types = filter.eventType === undefined ? null : messages.eventTypesOf(companyId, ids);
-      const typeOf = await types;
-      const found = read.filter((each) => {
-        const eventType = typeOf?.get(each.messageId) ?? null;
-        // A replay creates deliveries of old messages, which may be later than the selection.
-        return each.createdAtMs < beforeMs && isSelected(filter, { ...each, eventType });
-      });
-      const last = read.length < limit ? undefined : read.at(-1);
-      return { found, examined: read.length, before: last ? textOf(last) : null };
-    },
+    recorded: (selection, status, step) =>
+      readRecorded({ queries, messages }, selection, status, step),
     unrecorded: (selection, step) => readUnrecorded(db, selection, step),
     async cancel(companyId, ids, atMs) {
       const changed = await writeByDays(deliveries, ids, itself, (documents, ofDay) =>
@@ -128,12 +107,46 @@ export function createSelectedDeliveries(db: Database): SelectedDeliveries {
 
 const itself = (id: string): string => id;
 
+async function readRecorded(
+  {
+    queries,
+    messages,
+  }: {
+    queries: Pick<DeliveryQueries, 'listUndelivered'>;
+    messages: Pick<MessageQueries, 'eventTypesOf'>;
+  },
+  { companyId, filter, beforeMs }: Selection,
+  status: UndeliveredStatus,
+  { before, limit }: SelectionStep,
+): Promise<SelectedPage<ListedDelivery>> {
+  const wanted = {
+    status,
+    // What is stored as pending has no reason.
+    reason: status === 'pending' ? undefined : storedReasonOf(filter),
+    webhookId: filter.webhookId,
+    fromMs: filter.sinceMs,
+    beforeMs: endOf(filter, beforeMs),
+    after: positionOf(before),
+  };
+  const page = await queries.listUndelivered(companyId, wanted, limit);
+  const ids = page.found.map(({ messageId }) => messageId);
+  const types = filter.eventType === undefined ? null : messages.eventTypesOf(companyId, ids);
+  const typeOf = await types;
+  const found = page.found.filter((each) => {
+    const eventType = typeOf?.get(each.messageId) ?? null;
+    // A replay creates deliveries of old messages, which may be later than the selection.
+    return each.createdAtMs < beforeMs && isSelected(filter, { ...each, eventType });
+  });
+  return { found, examined: page.examined, before: page.readTo && textOf(page.readTo) };
+}
+
 /** Of the messages: exclusive. */
 function endOf({ untilMs = Infinity }: DeliveryFilter, beforeMs: number): number {
   return Math.min(beforeMs, untilMs + 1);
 }
 
-const textOf = ({ messageId, id }: ListedDelivery): string => `${messageId}.${id}`;
+const textOf = ({ messageId, deliveryId }: DeliveryPosition): string =>
+  `${messageId}.${deliveryId}`;
 
 function positionOf(text: string | undefined): DeliveryPosition | undefined {
   if (text === undefined) return undefined;
@@ -148,22 +161,8 @@ const SLICE = 500;
 /** The server's first batch: a message may have 10,000 targets. */
 const BATCH = 101;
 
-const FIELDS = {
-  companyId: 1,
-  appId: 1,
-  eventType: 1,
-  createdAt: 1,
-  erasesPayload: 1,
-  omitsResponses: 1,
-  expiresAt: 1,
-  removeAt: 1,
-  deliverAt: 1,
-} as const;
-
-type UnrecordedDocument = Omit<
-  MessageDocument,
-  'targets' | 'disabledTargets' | 'addedTargets' | 'payload'
-> & { targets?: string[]; disabledTargets?: string[] };
+type UnrecordedDocument = UnattemptedDocument &
+  Pick<MessageDocument, 'eventType'> & { targets?: string[] };
 
 async function readUnrecorded(
   db: Database,
@@ -183,18 +182,27 @@ async function readUnrecorded(
   );
   for (const slice of slicesOf(places, SLICE)) {
     if (slice.length === SLICE) await pause();
-    found.push(...slice.map((place) => unattemptedOf(place, step.atMs)));
+    const { atMs } = step;
+    found.push(...slice.map(({ message, webhookId }) => unattemptedOf(message, webhookId, atMs)));
   }
-  const recorded = await recordedOf(
-    db,
+  const recorded = await recordedAmong(
+    db.days,
     found.map(({ id }) => id),
   );
   const examined = Math.max(read.length, places.length);
   return { found: found.filter(({ id }) => !recorded.has(id)), examined, before };
 }
 
-function targetsOf({ targets = [] }: UnrecordedDocument, { webhookId }: DeliveryFilter): string[] {
-  return webhookId === undefined ? targets : [webhookId];
+/** What the message states has ended. */
+function targetsOf(
+  { targets = [], disabledTargets }: UnrecordedDocument,
+  { webhookId }: DeliveryFilter,
+): string[] {
+  const stated = disabledSetOf(disabledTargets);
+  return forAttempts({
+    targets: webhookId === undefined ? targets : [webhookId],
+    disabledTargets: stated,
+  }).targets;
 }
 
 /** The next messages, newest first, without those that a replay has added to: their deliveries are recorded. */
@@ -221,7 +229,7 @@ async function readMessages(
       .find({ ...owner, _id: { $gte: span.fromId, $lt: beforeId } })
       .sort({ _id: -1 })
       .limit(limit - read.length)
-      .project<UnrecordedDocument>({ ...FIELDS, ...targets });
+      .project<UnrecordedDocument>({ ...UNATTEMPTED_FIELDS, eventType: 1, ...targets });
     for await (const document of found.batchSize(BATCH)) {
       read.push(document);
       sum += document.targets?.length ?? 1;
@@ -231,34 +239,7 @@ async function readMessages(
   return { read, before: null };
 }
 
-interface Place {
-  message: UnrecordedDocument;
-  webhookId: string;
-}
-
-/** Of a webhook that was disabled when the message was accepted, the delivery was cancelled before. */
-function unattemptedOf({ message, webhookId }: Place, atMs: number): SettledDelivery {
-  const { _id: id, companyId, appId, createdAt, expiresAt, removeAt, deliverAt } = message;
-  const disabledTargets = new Set(message.disabledTargets);
-  const given = { ...notStoredOf(message), ...lifetimeIn(expiresAt, removeAt) };
-  const time = deliverAt && { deliverAtMs: deliverAt.getTime() };
-  const createdAtMs = createdAt.getTime();
-  const of = { id, companyId, appId, createdAtMs, disabledTargets, ...given, ...time };
-  return unattemptedDelivery(of, webhookId, atMs);
-}
-
-async function recordedOf({ days: { deliveries } }: Database, ids: string[]): Promise<Set<string>> {
-  const recorded = await readByIds(deliveries, ids, (documents, ofDay) =>
-    documents
-      .find({ _id: { $in: ofDay } })
-      .project<{ _id: string }>({ _id: 1 })
-      .toArray(),
-  );
-  return new Set(recorded.map(({ _id }) => _id));
-}
-
-/** A delivery without a document as it is stored for a client that cancels it. One that has ended is stored as it is. */
+/** A delivery without a document as it is stored for a client that cancels it. */
 export function cancelledByClient(delivery: SettledDelivery, atMs: number): SettledDelivery {
-  if (delivery.status !== 'pending') return delivery;
   return settleCancelled({ ...delivery, deliveryId: delivery.id }, CANCELLED_BY_CLIENT, atMs);
 }

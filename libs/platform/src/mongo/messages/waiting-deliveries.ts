@@ -2,7 +2,7 @@ import { EXPIRED_WHILE_WAITING } from '@posthorn/domain/delivery/when-cancelled.
 import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
 import { WAITING } from '@posthorn/domain/waiting.ts';
 import { DAY_MS, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
-import { notStoredOf } from '@posthorn/domain/message.ts';
+import { notStoredOf, orderOf } from '@posthorn/domain/message.ts';
 import type { mongo } from 'mongoose';
 import { type CompanyDocuments, documentsIn } from '../company-documents.ts';
 import {
@@ -17,6 +17,7 @@ import {
 import type { Database, Days } from '../days/days.ts';
 import { countUpTo, readAll, readByIds, readUpTo, writeByDays } from '../days/read-days.ts';
 import type { DeliveryDocument } from '../documents.ts';
+import { createReadDuePage, type DueKind, longestDue, orNone } from '../read-due.ts';
 import { cancelUpdate, NOT_WAITING } from './deliveries.ts';
 import { lifetimeIn } from './messages.ts';
 
@@ -144,7 +145,7 @@ function createReadDue(days: DeliveryDays): Pick<WaitingDeliveries, 'dueAt' | 'l
   let lookedAtMs = -Infinity;
   /** Of the older days; `read` is that of the list. A delivery that begins to wait during the look may not be in it. */
   const version = { current: 0, read: 0 };
-  const readDay = createReadDay(BY_TIME);
+  const readDay = createReadDuePage<Found>(BY_TIME);
   return {
     lookAtAllDays() {
       version.current += 1;
@@ -157,34 +158,26 @@ function createReadDue(days: DeliveryDays): Pick<WaitingDeliveries, 'dueAt' | 'l
         const { current } = version;
         const older = days.within(span).slice(0, -newest.length);
         const next = await readAll(older, (each) =>
-          longestDue(BY_TIME, each, nowMs + LOOK_AT_ALL_EVERY_MS, 1),
+          longestDue<Found>(BY_TIME, each as never, nowMs + LOOK_AT_ALL_EVERY_MS, 1),
         );
         soon = older.filter((_, index) => next[index]?.length === 1);
         lookedAtMs = nowMs;
         version.read = current;
       }
       const found = await readAll([...soon, ...newest], (each) => readDay(each, nowMs, limit));
-      return found.flat().map(toHeld);
+      return found.flat().map(toWaiting);
     },
   };
 }
 
 /** A delivery on hold may be of any day: 32 look-ups, and nearly all find nothing. */
 function createReadExpired(days: DeliveryDays): WaitingDeliveries['expiredAt'] {
-  const readDay = createReadDay(BY_EXPIRY);
+  const readDay = createReadDuePage<Found>(BY_EXPIRY);
   return async (nowMs, limit) => {
     const all = days.within(days.kept({}, 'dlv'));
     const found = await readAll(all, (each) => readDay(each, nowMs, limit));
-    return found.flat().map(toHeld);
+    return found.flat().map(toWaiting);
   };
-}
-
-/** Deliveries that are due at a time, with its field, and the indexes by this time and by company. */
-interface DueKind {
-  filter: { status: 'pending'; waiting: 'time' | 'hold' };
-  at: 'nextAttemptAt' | 'expiresAt';
-  key: Record<string, 1>;
-  ofCompanyKey: Record<string, 1>;
 }
 
 const BY_TIME: DueKind = {
@@ -192,6 +185,7 @@ const BY_TIME: DueKind = {
   at: 'nextAttemptAt',
   key: DUE_KEY,
   ofCompanyKey: TIMED_OF_COMPANY_KEY,
+  without: { attempts: 0 },
 };
 
 const BY_EXPIRY: DueKind = {
@@ -199,69 +193,8 @@ const BY_EXPIRY: DueKind = {
   at: 'expiresAt',
   key: EXPIRING_KEY,
   ofCompanyKey: EXPIRING_OF_COMPANY_KEY,
+  without: { attempts: 0 },
 };
-
-/** A company with 1,000,000 messages for one time would otherwise delay those of all others for minutes. */
-const SHARES_AT_ONCE = 5;
-
-/**
- * Without many that are due, a day costs one look-up. Otherwise shares of companies are read too, behind the company
- * that the page before ended with. The look-up skips companies without a due delivery: one seek in the index for each.
- */
-function createReadDay(kind: DueKind) {
-  /** By day: the company that had the last share. */
-  const servedTo = new Map<string, string>();
-  const readShares = async (documents: Deliveries, dueAt: Date, size: number): Promise<Found[]> => {
-    const { collectionName: day } = documents;
-    const shares: Found[] = [];
-    let afterId = servedTo.get(day) ?? '';
-    for (let count = 0; count < SHARES_AT_ONCE; count += 1) {
-      const due = { ...kind.filter, companyId: { $gt: afterId }, [kind.at]: { $lte: dueAt } };
-      const some = await readDue(documents.find(due), kind.ofCompanyKey, size);
-      const whole = some.length < size ? some : wholeShares(some);
-      shares.push(...whole);
-      // Behind the last company the next page begins with the first one.
-      afterId = some.length < size ? '' : (whole.at(-1)?.companyId ?? '');
-      if (afterId === '') break;
-    }
-    servedTo.set(day, afterId);
-    return shares;
-  };
-  return async (documents: Deliveries, beforeMs: number, limit: number): Promise<Found[]> => {
-    const longest = await longestDue(kind, documents, beforeMs, limit);
-    if (longest.length < limit) return longest;
-    const size = Math.max(1, Math.floor(limit / 2 / SHARES_AT_ONCE));
-    const shares = await readShares(documents, new Date(beforeMs), size);
-    const ids = new Set(shares.map(({ _id }) => _id));
-    return [...shares, ...longest.filter(({ _id }) => !ids.has(_id))].slice(0, limit);
-  };
-}
-
-/** Without the last company, which may have more due than was read, unless it is the only one. */
-function wholeShares(some: readonly Found[]): Found[] {
-  const [first, last] = [some[0]?.companyId, some.at(-1)?.companyId];
-  return some.filter(({ companyId }) => companyId === first || companyId !== last);
-}
-
-function longestDue(
-  { filter, at, key }: DueKind,
-  documents: Deliveries,
-  beforeMs: number,
-  limit: number,
-): Promise<Found[]> {
-  const due = { ...filter, [at]: { $lte: new Date(beforeMs) } };
-  return readDue(documents.find(due), key, limit, { [at]: 1 });
-}
-
-function readDue(
-  cursor: mongo.FindCursor<DeliveryDocument>,
-  key: Record<string, 1>,
-  limit: number,
-  sort = key,
-): Promise<Found[]> {
-  const found = cursor.sort(sort).hint(key).limit(limit);
-  return orNone(found.project<Found>({ attempts: 0 }).toArray());
-}
 
 async function look(
   deliveries: DeliveryDays,
@@ -294,7 +227,7 @@ async function readPage(
     const waiting = own.find({ ...ON_HOLD, webhookId, _id: { $gte: span.fromId } });
     return waiting.sort({ _id: 1 }).limit(left).project<Found>({ attempts: 0 }).toArray();
   });
-  return found.map(toHeld);
+  return found.map(toWaiting);
 }
 
 async function readUnderWay(
@@ -313,10 +246,11 @@ async function readUnderWay(
   // See endWaits. An attempt sets another time for the next one.
   const isReleased = ({ waiting, nextAttemptAt, updatedAt }: Found): boolean =>
     waiting === undefined && nextAttemptAt?.getTime() === updatedAt.getTime();
-  return found.filter(isReleased).toReversed().map(toHeld);
+  return found.filter(isReleased).toReversed().map(toWaiting);
 }
 
-function toHeld(document: Found): WaitingDelivery {
+/** Returns a waiting delivery from its document, of which the attempts need not be read. */
+export function toWaiting(document: Found): WaitingDelivery {
   const { _id, messageId, webhookId, companyId, appId, attemptCount, createdAt } = document;
   const waitingSinceMs = document.waitingSince?.getTime() ?? 0;
   return {
@@ -331,6 +265,7 @@ function toHeld(document: Found): WaitingDelivery {
     createdAtMs: createdAt.getTime(),
     ...notStoredOf(document),
     ...lifetimeIn(document.expiresAt, document.removeAt),
+    ...orderOf(document),
   };
 }
 
@@ -396,28 +331,12 @@ async function firstOf(cursor: mongo.FindCursor<DeliveryDocument>): Promise<Plac
   return (await placesOf(cursor, 1))[0];
 }
 
-/** None also in a day without its index, which a write has made: all deliveries of it would be read. */
 async function placesOf(
   cursor: mongo.FindCursor<DeliveryDocument>,
   limit: number,
 ): Promise<Place[]> {
   const found = cursor.hint(WAITING_KEY).limit(limit);
   return orNone(found.project<Place>({ companyId: 1, webhookId: 1 }).toArray());
-}
-
-async function orNone<Value>(reading: Promise<Value[]>): Promise<Value[]> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (isMissingIndex(error)) return [];
-    throw error;
-  }
-}
-
-const BAD_VALUE = 2;
-
-function isMissingIndex(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === BAD_VALUE;
 }
 
 async function expire(documents: Deliveries, limit: number, nowMs: number): Promise<number> {

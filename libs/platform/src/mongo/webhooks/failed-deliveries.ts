@@ -7,7 +7,10 @@ import { documentsIn, documentsOf } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
 import { countUpTo, readUpTo } from '../days/read-days.ts';
 import type { DeliveryDocument } from '../documents.ts';
+import { type DeliveryPage, mergePages, pageOfRead } from '../messages/delivery-pages.ts';
+import { isStated } from '../messages/delivery-queries.ts';
 import { createMessageQueries } from '../messages/message-queries.ts';
+import { createStatedDeliveries } from '../messages/stated-deliveries.ts';
 
 /** The failed deliveries that resends send again (resends.ts), and the webhooks that may have some. */
 
@@ -40,7 +43,7 @@ function remaining(
 
 type FailedStatus = (typeof FAILED_STATUSES)[number];
 
-function failedStatuses({ filter }: Resend): readonly FailedStatus[] {
+function failedStatuses({ filter }: Pick<Resend, 'filter'>): readonly FailedStatus[] {
   const wanted: readonly string[] = statusesOf(filter ?? {});
   return FAILED_STATUSES.filter((status) => wanted.includes(status));
 }
@@ -76,7 +79,30 @@ function isOfType({ webhookId, filter }: Resend): boolean {
 }
 
 async function countOfAnyType(db: Database, resend: Resend, mostCounted: number): Promise<number> {
-  const webhookId = resend.webhookId ?? { $in: await enabledWebhooks(db, resend) };
+  const ids = resend.webhookId === null ? await enabledWebhooks(db, resend) : [resend.webhookId];
+  const recorded = await countRecorded(db, resend, ids, mostCounted);
+  if (recorded === mostCounted || !maySendStated(resend)) return recorded;
+  const { companyId, afterId: fromId, beforeId, filter } = resend;
+  const of = { companyId, webhookIds: ids, appId: filter?.appId };
+  const left = mostCounted - recorded;
+  return recorded + (await createStatedDeliveries(db).count(of, { fromId, beforeId }, left));
+}
+
+/** Whether it sends deliveries that messages state, which have no attempt. */
+function maySendStated(resend: Pick<Resend, 'filter'>): boolean {
+  const reason = resend.filter ? storedReasonOf(resend.filter) : undefined;
+  return failedStatuses(resend).some((status) => isStated({ status, reason }));
+}
+
+async function countRecorded(
+  db: Database,
+  resend: Resend,
+  webhookIds: readonly string[],
+  mostCounted: number,
+): Promise<number> {
+  const [only, ...others] = webhookIds;
+  if (only === undefined) return 0;
+  const webhookId = others.length === 0 ? only : { $in: [...webhookIds] };
   const { span, days } = spanOf(db, resend);
   const { sum } = await countUpTo(days, mostCounted, async (documents, limit) => {
     const own = documentsIn<'deliveries'>(documents, resend.companyId);
@@ -114,22 +140,29 @@ export async function nextPage(db: Database, resend: Resend, limit: number): Pro
   const size = isSelective ? CHUNK : limit;
   const ids: string[] = [];
   let { afterId } = resend;
-  for (let looked = 0; looked < MOST_READ; looked += size) {
-    const read = await readFailed(db, { ...resend, webhookId, afterId }, size);
-    ids.push(...(isSelective ? await selectedOf(db, resend, read) : read).map(idOf));
+  for (let looked = 0; looked < MOST_READ;) {
+    const { found, examined, readTo } = await readFailed(
+      db,
+      { ...resend, webhookId, afterId },
+      size,
+    );
+    ids.push(...(isSelective ? await selectedOf(db, resend, found) : found).map(idOf));
     if (ids.length >= limit) return { ids: ids.slice(0, limit), lookedTo: ids[limit - 1] ?? null };
-    const last = read.at(-1);
-    if (last === undefined || read.length < size) return { ids, lookedTo: null };
-    afterId = last._id;
+    if (readTo === null) return { ids, lookedTo: null };
+    afterId = readTo.deliveryId;
+    looked += Math.max(size, examined);
   }
   return { ids, lookedTo: afterId };
 }
 
-interface FailedDelivery extends Pick<DeliveryDocument, '_id' | 'messageId'> {
-  lastOutcome?: Outcome;
+interface FailedDelivery {
+  id: string;
+  messageId: string;
+  /** Null without an attempt. */
+  lastOutcome: Outcome | null;
 }
 
-const idOf = ({ _id }: { _id: string }): string => _id;
+const idOf = ({ id }: { id: string }): string => id;
 
 async function selectedOf(
   db: Database,
@@ -144,8 +177,32 @@ async function selectedOf(
   return ended.filter(({ messageId }) => types.get(messageId) === eventType);
 }
 
-/** The next failed deliveries of a webhook, oldest first, of any event type and outcome. */
-function readFailed(
+/**
+ * The next failed deliveries of a webhook, oldest first, of any event type; of any outcome too, but those that messages state
+ * have none. What is recorded is read last: what another resend records meanwhile is in both.
+ */
+async function readFailed(
+  db: Database,
+  resend: Resend & { webhookId: string },
+  limit: number,
+): Promise<DeliveryPage<FailedDelivery>> {
+  const { companyId, webhookId, filter, afterId: fromId, beforeId, outcome } = resend;
+  if (outcome !== null || !maySendStated(resend)) {
+    return pageOfRead(await readRecorded(db, resend, limit), limit);
+  }
+  const stated = await createStatedDeliveries(db).ofWebhook(
+    { companyId, webhookId, appId: filter?.appId },
+    { fromId, beforeId },
+    { limit, order: 'oldest' },
+  );
+  const found = stated.found.map(({ id, messageId }) => ({ id, messageId, lastOutcome: null }));
+  const recorded = pageOfRead(await readRecorded(db, resend, limit), limit);
+  return mergePages<FailedDelivery>([{ ...stated, found }, recorded], 'oldest', limit);
+}
+
+type RecordedDocument = Pick<DeliveryDocument, '_id' | 'messageId'> & { lastOutcome?: Outcome };
+
+async function readRecorded(
   db: Database,
   resend: Resend & { webhookId: string },
   limit: number,
@@ -153,18 +210,23 @@ function readFailed(
   const { companyId, webhookId, filter } = resend;
   const { span, days } = spanOf(db, resend);
   const shown = { messageId: 1, lastOutcome: { $last: '$attempts.outcome' } };
-  return readUpTo(days, limit, async (documents, left) => {
+  const found = await readUpTo(days, limit, async (documents, left) => {
     const own = documentsIn<'deliveries'>(documents, companyId);
     const pages = failedStatuses(resend).map((status) => {
       const found = own
         .find(remaining(webhookId, span, status, filter))
         .sort({ _id: 1 })
         .limit(left);
-      return found.project<FailedDelivery>(shown).toArray();
+      return found.project<RecordedDocument>(shown).toArray();
     });
     const read = (await Promise.all(pages)).flat();
     return read.sort((a, b) => (a._id < b._id ? -1 : 1)).slice(0, left);
   });
+  return found.map(({ _id: id, messageId, lastOutcome = null }) => ({
+    id,
+    messageId,
+    lastOutcome,
+  }));
 }
 
 /** To decode 10,000 at once takes 20 ms of CPU time. */

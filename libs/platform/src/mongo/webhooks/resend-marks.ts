@@ -1,5 +1,5 @@
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
-import { notStoredOf } from '@posthorn/domain/message.ts';
+import { notStoredOf, orderOf } from '@posthorn/domain/message.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import {
   type MarkedDelivery,
@@ -14,6 +14,7 @@ import { readByIds, writeByDays } from '../days/read-days.ts';
 import type { DeliveryDocument } from '../documents.ts';
 import { toAttemptDocument } from '../messages/deliveries.ts';
 import { lifetimeIn } from '../messages/messages.ts';
+import { createStatedDeliveries } from '../messages/stated-deliveries.ts';
 import type { ResendStore } from './resends.ts';
 
 export interface FinishedResend {
@@ -28,8 +29,8 @@ export interface FinishedResend {
 /** The marks on deliveries that ask for one more attempt. They decide whether a resend's record is still valid. */
 export interface ResendMarks {
   /**
-   * Marks the deliveries of the resend's page that may be sent again and that no other resend is
-   * sending. Repeating it changes nothing.
+   * Marks the deliveries of the resend's page that may be sent again and that no other resend is sending, and makes the
+   * documents of those that their message states. Repeating it changes nothing.
    */
   ask: (resend: Resend) => Promise<void>;
   read: (companyId: string, deliveryIds: readonly string[]) => Promise<MarkedDelivery[]>;
@@ -44,9 +45,14 @@ export interface ResendMarks {
 /** An attempt may take 17 KiB with its response and headers, and a document 16 MiB; older attempts are dropped. */
 const MAX_KEPT_ATTEMPTS = 200;
 
-export function createResendMarks({ days: { deliveries } }: Pick<Database, 'days'>): ResendMarks {
+export function createResendMarks(db: Pick<Database, 'days'>): ResendMarks {
+  const { deliveries } = db.days;
+  const stated = createStatedDeliveries(db);
   return {
-    ask: (resend) => ask(deliveries, resend),
+    async ask(resend) {
+      await stated.record(resend);
+      await ask(deliveries, resend);
+    },
     async read(companyId, ids) {
       const found = await readByIds(deliveries, ids, (documents, ofDay) =>
         documentsIn<'deliveries'>(documents, companyId)
@@ -119,6 +125,7 @@ function toMarked(document: DeliveryDocument): MarkedDelivery {
     mark: resend ?? null,
     ...notStoredOf(document),
     ...lifetimeIn(document.expiresAt, document.removeAt),
+    ...orderOf(document),
   };
 }
 

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { wantsEvent, type AuthMethod, type Webhook } from '@posthorn/domain/webhook.ts';
+import { isOrdered, wantsEvent, type AuthMethod, type Webhook } from '@posthorn/domain/webhook.ts';
 import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
@@ -169,9 +169,10 @@ describe('a sealed value that was tampered with', () => {
   async function expectRefusal(reason: RegExp): Promise<void> {
     await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(SealedValueError);
     await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(reason);
-    const { id, projectId, appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held } = mine;
+    const { id, projectId, appId, disabled, cancelBeforeMs, eventTypes } = mine;
+    const { maxAttempts, held, ordering } = mine;
     const problem: unknown = expect.any(SealedValueError);
-    const stops = { disabled, cancelBeforeMs, maxAttempts, held };
+    const stops = { disabled, cancelBeforeMs, maxAttempts, held, ordering };
     const state = { companyId: COMPANY, projectId, appId, eventTypes, filter: null, ...stops };
     const unopened = { kind: 'unopened', id, ...state, problem };
     const both = [unopened, opened(other)];
@@ -222,11 +223,12 @@ describe('a sealed value that was tampered with', () => {
 
 describe('the targets of a message', () => {
   const types = [[], ['order.paid'], ['order.sent', 'order.*'], ['order.item.*'], []];
+  const ofApp = types.map((eventTypes, n) =>
+    sampleWebhook(n, { eventTypes, disabled: n === 2, ordering: n === 1 ? 'block' : 'none' }),
+  );
 
   beforeEach(async () => {
-    for (const [n, eventTypes] of types.entries()) {
-      await store.insert(sampleWebhook(n, { eventTypes, disabled: n === 2 }));
-    }
+    for (const webhook of ofApp) await store.insert(webhook);
     await store.insert(sampleWebhook(5, { eventTypes: [], companyId: 'comp_b' }));
     await store.insert(sampleWebhook(6, { eventTypes: [], appId: 'app_2' }));
   });
@@ -234,11 +236,11 @@ describe('the targets of a message', () => {
   it.each([null, 'order', 'order.paid', 'order.sent', 'order.item.added', 'shop'])(
     'are the webhooks of the app that want the event type %j, oldest first',
     async (eventType) => {
-      const all = types.map((eventTypes, n) => sampleWebhook(n, { eventTypes, disabled: n === 2 }));
-      const wanted = all.filter((each) => wantsEvent(each, eventType));
+      const wanted = ofApp.filter((each) => wantsEvent(each, eventType));
       expect(await store.findTargets(COMPANY, { appId: 'app_1', eventType, limit: 9 })).toEqual({
         targets: wanted.map(({ id }) => id),
         disabledTargets: new Set(wanted.flatMap(({ id, disabled }) => (disabled ? [id] : []))),
+        orderedTargets: new Set(wanted.filter(isOrdered).map(({ id }) => id)),
         oldest: wanted[0] && opened(wanted[0]),
         filters: null,
       });
@@ -251,6 +253,7 @@ describe('the targets of a message', () => {
     expect(await store.findTargets(COMPANY, { ...query, appId: 'app_none' })).toEqual({
       targets: [],
       disabledTargets: new Set(),
+      orderedTargets: new Set(),
       oldest: null,
       filters: null,
     });

@@ -11,7 +11,7 @@ import {
   textsToSeal,
   unsealedValues,
 } from '@posthorn/domain/webhook-fields.ts';
-import { selectorsOf, type Webhook } from '@posthorn/domain/webhook.ts';
+import { isOrdered, selectorsOf, type Webhook } from '@posthorn/domain/webhook.ts';
 import type { mongo } from 'mongoose';
 import { type Binding, SealedValueError, type Vault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
@@ -46,6 +46,7 @@ export interface UnopenedWebhook extends Pick<
   | 'filter'
   | 'maxAttempts'
   | 'held'
+  | 'ordering'
 > {
   kind: 'unopened';
   problem: SealedValueError;
@@ -62,6 +63,8 @@ export interface OpenedWebhook extends Webhook {
 export interface TargetList extends Pick<Message, 'disabledTargets'> {
   /** Their ids. */
   targets: readonly string[];
+  /** Those whose deliveries may have to wait for earlier ones; nearly all messages share the empty set. */
+  orderedTargets: ReadonlySet<string>;
   oldest: FoundWebhook | null;
 }
 
@@ -145,12 +148,14 @@ function createWebhookReads(db: mongo.Db, vault: Vault) {
       const found = await byId(companyId, id);
       return found && openWebhook(vault, found);
     },
-    /** At most `limit` webhooks of one app that select the event type; reads only their ids, states and filters. */
+    /** At most `limit` webhooks of one app that select the event type; reads only what decides about the targets. */
     async findTargets(companyId: string, query: TargetQuery): Promise<SelectingList> {
       const found = own(companyId).find(wanting(query)).sort({ _id: 1 }).limit(query.limit);
       const outlines = found.project<TargetDocument>(TARGET).batchSize(TARGETS_OF_A_BATCH);
       const targets = await outlines
-        .map(({ _id: id, disabled, filter = null }) => ({ id, disabled, filter }))
+        .map(({ _id: id, disabled, filter = null, ordering = 'none' }) => {
+          return { id, disabled, filter, ordering };
+        })
         .toArray();
       const [first] = targets;
       const oldest = first ? await findTarget(companyId, first.id) : null;
@@ -223,19 +228,24 @@ async function* inParts(
 const TARGETS_OF_A_BATCH = 1_000;
 
 type TargetDocument = Pick<WebhookDocument, '_id' | 'disabled'> &
-  Partial<Pick<WebhookDocument, 'filter'>>;
+  Partial<Pick<WebhookDocument, 'filter' | 'ordering'>>;
 
-const TARGET = { disabled: 1, filter: 1 } as const;
+const TARGET = { disabled: 1, filter: 1, ordering: 1 } as const;
+
+/** Nearly all messages have this set of ordered targets. */
+export const NONE_ORDERED: ReadonlySet<string> = new Set();
 
 /** Returns the targets of a message to these webhooks. */
 export function targetListOf(
-  webhooks: readonly Pick<Webhook, 'id' | 'disabled'>[],
+  webhooks: readonly Pick<Webhook, 'id' | 'disabled' | 'ordering'>[],
   oldest: FoundWebhook | null,
 ): TargetList {
   const disabled = webhooks.filter((each) => each.disabled);
+  const ordered = webhooks.filter(isOrdered);
   return {
     targets: webhooks.map(({ id }) => id),
     disabledTargets: disabled.length === 0 ? NONE_DISABLED : new Set(disabled.map(({ id }) => id)),
+    orderedTargets: ordered.length === 0 ? NONE_ORDERED : new Set(ordered.map(({ id }) => id)),
     oldest,
   };
 }
@@ -260,9 +270,9 @@ export function tryToOpen(vault: Vault, document: WebhookDocument): FoundWebhook
   } catch (problem) {
     if (!(problem instanceof SealedValueError)) throw problem;
     const { _id: id, companyId, projectId, appId, disabled, eventTypes } = document;
-    const { cancelBeforeMs, filter, maxAttempts, held } = openValues(document);
+    const { cancelBeforeMs, filter, maxAttempts, held, ordering } = openValues(document);
     const listed = { id, companyId, projectId, appId, disabled, eventTypes, filter };
-    const state = { ...listed, cancelBeforeMs, maxAttempts, held };
+    const state = { ...listed, cancelBeforeMs, maxAttempts, held, ordering };
     return { kind: 'unopened', ...state, problem };
   }
 }
@@ -318,23 +328,33 @@ function targetOf(url: string): string {
 
 /** The state of a webhook, for services that send nothing to it. */
 export interface WebhookState extends WebhookStops {
+  ordering: Webhook['ordering'];
   hasRateLimit: boolean;
   /** When the webhook was last marked as deferred, in milliseconds since 1970; null if never. */
   deferredAtMs: number | null;
 }
 
-const STATE = { disabled: 1, cancelBeforeMs: 1, rateLimitPerSecond: 1, deferredAt: 1 } as const;
+const STATE = {
+  disabled: 1,
+  cancelBeforeMs: 1,
+  rateLimitPerSecond: 1,
+  deferredAt: 1,
+  ordering: 1,
+} as const;
 
-type StateDocument = Pick<WebhookDocument, '_id' | keyof typeof STATE>;
+type StateDocument = Pick<WebhookDocument, '_id' | Exclude<keyof typeof STATE, 'ordering'>> &
+  Partial<Pick<WebhookDocument, 'ordering'>>;
 
 function stateOf({
   disabled,
   cancelBeforeMs,
   rateLimitPerSecond,
   deferredAt,
+  ordering = 'none',
 }: StateDocument): WebhookState {
   const hasRateLimit = rateLimitPerSecond !== null;
-  return { disabled, cancelBeforeMs, hasRateLimit, deferredAtMs: deferredAt?.getTime() ?? null };
+  const deferredAtMs = deferredAt?.getTime() ?? null;
+  return { disabled, cancelBeforeMs, hasRateLimit, deferredAtMs, ordering };
 }
 
 /** The part of a webhook that a resend or a replay needs. */

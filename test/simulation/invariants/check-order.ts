@@ -1,0 +1,74 @@
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
+import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
+import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { SimulatedMongo } from '../infrastructure/simulated-mongo.ts';
+import { TOPICS, type World } from '../world/world.ts';
+import type { Observations } from './observations.ts';
+
+/** Checks the order of deliveries with an ordering key (docs/contract.md C29), from outside the services. */
+export interface OrderChecker {
+  /** To be called with each record that is appended. */
+  onAppend: (record: OutgoingRecord) => void;
+  /** To be called when a request begins. */
+  onRequest: (due: DueAttempt) => void;
+  /** Whether the delivery may wait for ever: an earlier one of its key is exhausted, and blocks it. */
+  isBlocked: (deliveryId: string) => boolean;
+}
+
+/** The order of a key is that of the first records of its deliveries. */
+export function createOrderChecker(
+  world: World,
+  mongo: SimulatedMongo,
+  observations: Observations,
+): OrderChecker {
+  /** Webhook and key → delivery ids, and delivery id → those. */
+  const sequences = new Map<string, string[]>();
+  const sequenceOf = new Map<string, string[]>();
+  const before = (id: string): string[] => {
+    const ids = sequenceOf.get(id) ?? [];
+    return ids.slice(0, Math.max(0, ids.indexOf(id)));
+  };
+  const statusOf = (id: string): DeliveryDocument['status'] | undefined =>
+    // Simulated collections are untyped. Only the stores of deliveries write to this one.
+    (mongo.collection('deliveries').get(id) as DeliveryDocument | undefined)?.status;
+  const hasSucceeded = (id: string): boolean =>
+    [...observations.requests.values()]
+      .flat()
+      .some(
+        ({ deliveryId, outcome, virtualStartMs, durationMs }) =>
+          deliveryId === id &&
+          outcome === 'success' &&
+          virtualStartMs + durationMs <= world.time.nowMs(),
+      );
+  const hasEnded = (id: string): boolean => {
+    const status = statusOf(id);
+    const isSkipped = status === 'exhausted' && world.plan.ordering !== 'block';
+    return status === 'cancelled' || isSkipped || hasSucceeded(id);
+  };
+  return {
+    onAppend({ topic, value }) {
+      if (topic !== TOPICS.messageCreated) return;
+      const { webhookId, orderingKey, deliveryId } = decodeMessageCreated(value);
+      if (orderingKey === undefined || sequenceOf.has(deliveryId)) return;
+      const name = `${webhookId}/${orderingKey}`;
+      const ids = sequences.get(name) ?? [];
+      sequences.set(name, ids);
+      ids.push(deliveryId);
+      sequenceOf.set(deliveryId, ids);
+    },
+    onRequest({ deliveryId, orderingKey, trigger }) {
+      if (orderingKey === undefined || trigger === 'resend' || world.plan.ordering === 'none')
+        return;
+      // A repeat of what the endpoint has.
+      if (hasSucceeded(deliveryId)) return;
+      const open = before(deliveryId).find((id) => !hasEnded(id));
+      if (open === undefined) return;
+      world.reportViolation(
+        `an attempt of ${deliveryId} began before ${open}, which is earlier, has ended`,
+      );
+    },
+    isBlocked: (id) =>
+      world.plan.ordering === 'block' && before(id).some((each) => statusOf(each) === 'exhausted'),
+  };
+}
