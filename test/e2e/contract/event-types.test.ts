@@ -263,12 +263,10 @@ describe('Event types (C28)', () => {
     it('are the only ones of messages, whose payloads meet the schema', async () => {
       for (const eventType of [undefined, 'order.other', 'order.gone']) {
         const answer = await send({ eventType });
-        expectFailure(answer, 422, 'event_type_unknown');
-        expect(answer.body.errors?.map((each) => each.path)).toEqual(['eventType']);
+        expectFailure(answer, 422, 'event_type_unknown', ['eventType']);
       }
       const wrong = await send({ eventType: 'order.paid', payload: { amount: 'much' } });
-      expectFailure(wrong, 422, 'payload_invalid');
-      expect(wrong.body.errors?.map((each) => each.path)).toEqual(['payload.amount']);
+      expectFailure(wrong, 422, 'payload_invalid', ['payload.amount']);
       dataOf(await send({ eventType: 'order.paid', payload: { amount: 1 } }), 202);
       dataOf(await send({ eventType: 'order.free' }), 202);
     });
@@ -285,7 +283,8 @@ describe('Event types (C28)', () => {
       const first = dataOf<{ id: string }>(await send({ eventType: 'order.free' }, key), 202);
       const free = `/api/v1/projects/${project}/event-types/order.free`;
       dataOf(await posthorn.api.put(free, { archived: true }));
-      expectFailure(await send({ eventType: 'order.free' }), 422, 'event_type_unknown');
+      const archived = await send({ eventType: 'order.free' });
+      expectFailure(archived, 422, 'event_type_unknown', ['eventType']);
       const again = dataOf<{ id: string }>(await send({ eventType: 'order.free' }, key), 202);
       expect(again.id).toBe(first.id);
       dataOf(await posthorn.api.put(free, { archived: false }));
