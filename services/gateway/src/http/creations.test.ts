@@ -279,6 +279,7 @@ describe('the routes', () => {
   /** A repeat changes nothing. */
   const REPEATABLE = [
     '/test-filter',
+    '/projects/:projectId/import-event-types',
     '/resends/:resendId/abort',
     '/deliveries/:deliveryId/cancel',
     '/webhooks/:webhookId/cancel-pending',

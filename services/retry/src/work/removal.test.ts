@@ -108,7 +108,13 @@ describe('a removal', () => {
     });
     await remove(APP, { removals: named });
     const changes = steps.filter((name) => !/^claim$|Under$/.test(name));
-    expect(changes).toEqual(['removeRoot', 'cancelPending', 'removeWebhooks', 'finish']);
+    expect(changes).toEqual([
+      'removeRoot',
+      'removeCatalogue',
+      'cancelPending',
+      'removeWebhooks',
+      'finish',
+    ]);
   });
 
   test.each<Moment>(['before', 'after'])(
