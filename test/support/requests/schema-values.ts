@@ -119,10 +119,11 @@ function textOf(schema: JsonSchema): fc.Arbitrary<string> {
     { arbitrary: fc.constant('é'.repeat(Math.max(minLength, 1))), weight: 1 },
   );
   if (pattern === undefined) return plain;
-  const refused = not ? new RegExp(not.pattern, 'u') : null;
+  const refused = not?.pattern === undefined ? null : new RegExp(not.pattern, 'u');
   return fc
     .stringMatching(new RegExp(pattern), { maxLength })
-    .filter((text) => Array.from(text).length >= minLength && !refused?.test(text));
+    .filter((text) => Array.from(text).length >= minLength && !refused?.test(text))
+    .filter((text) => not?.enum?.includes(text) !== true);
 }
 
 interface TextSchema {
@@ -130,7 +131,7 @@ interface TextSchema {
   maxLength?: number;
   pattern?: string;
   format?: string;
-  not?: { pattern: string };
+  not?: { pattern?: string; enum?: string[] };
 }
 
 const TIME = fc.oneof(

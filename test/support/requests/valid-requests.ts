@@ -109,6 +109,10 @@ const DOCUMENT = fc
     ),
   }));
 
+/** Each example meets each schema. */
+const SCHEMA = fc.constantFrom<unknown>(null, { type: 'object' });
+const EXAMPLE = fc.constantFrom<unknown>(null, {}, { order: 17 });
+
 const { cert, key } = selfSigned('client.example.com');
 const TLS = fc.constantFrom<unknown>(null, { certificate: cert, key }, { ca: cert });
 
@@ -131,6 +135,12 @@ function valuesFor(deps: RequestDeps, operation: Operation): ValueOf {
       if (field === 'tls') return TLS;
       if (field === 'filter') return FILTER;
       if (field === 'document') return DOCUMENT;
+      if (field === 'archived') return fc.constant(false);
+      if (field === 'archiveMissing') return fc.constant(false);
+      if (field === 'schema') return SCHEMA;
+      if (field === 'example') return EXAMPLE;
+      // With another policy, messages and webhooks of other requests would be refused.
+      if (field === 'eventTypePolicy') return fc.constant('open');
       if (field === 'X-Request-Id')
         return fc.stringMatching(/^[A-Za-z0-9._-]{8,128}$|^[ -~]{1,40}$/);
       return null;
@@ -211,10 +221,17 @@ function fitQuery({ own }: KnownIds, { path }: Operation, { upsert, ...query }: 
   if (path.endsWith('/deliveries')) return fitFilters(query);
   if (/\/deliveries\/(cancel|resend)\/estimate$/.test(path)) return narrowed(query);
   if (path.endsWith('/replay-missing/estimate')) return fitSpan(query);
+  // A cursor is of one kind of state, and a version exists once a schema has changed.
+  if (path.endsWith('/ordering-keys')) return without(query, 'cursor');
+  if (path.includes('/event-types/')) return without(query, 'version');
   if (path.endsWith('/find')) return { id: ownIdOr(String(query.id), own) };
   if (!path.endsWith('/stats') && !path.endsWith('/overview')) return query;
   const { appId, ...others } = fitSpan(query);
   return { ...others, ...(appId !== undefined && others.webhookId === undefined && { appId }) };
+}
+
+function without(query: Query, name: string): Query {
+  return Object.fromEntries(Object.entries(query).filter(([key]) => key !== name));
 }
 
 /** A reason and a kind of waiting each belong to some of the statuses, and to none together. */
