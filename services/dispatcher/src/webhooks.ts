@@ -1,3 +1,4 @@
+import { orderingNow } from '@posthorn/domain/delivery/sequence.ts';
 import { cancelReasonOf, type WebhookStops } from '@posthorn/domain/delivery/when-cancelled.ts';
 import type { Attempt, CancelReason } from '@posthorn/domain/delivery/delivery.ts';
 import { type Hold, holdSourceOf, isHolding } from '@posthorn/domain/waiting.ts';
@@ -373,9 +374,9 @@ function companyOf(found: FoundWebhook): string {
   return found.kind === 'opened' ? found.webhook.companyId : found.companyId;
 }
 
-/** Null when the webhook was deleted. */
+/** Null when the webhook was deleted. A disabled one keeps nothing behind an exhausted delivery. */
 export function orderingOf(found: FoundWebhook | null): Webhook['ordering'] | null {
-  return stateOf(found)?.ordering ?? null;
+  return orderingNow(stateOf(found) ?? undefined);
 }
 
 function stateOf(

@@ -2,6 +2,7 @@ import {
   decideLook,
   hasHeadEnded,
   type LookDecision,
+  orderingNow,
   type FoundHead,
   type Ordering,
   type Sequence,
@@ -128,7 +129,7 @@ async function lookAtAll(
   ]);
   return readAll(page, async (sequence) => {
     const head = found.get(sequence.head.deliveryId) ?? 'missing';
-    const ordering = states.get(sequence.webhookId)?.ordering ?? null;
+    const ordering = orderingNow(states.get(sequence.webhookId));
     const first = await findFirst(sequences, sequence, { head, ordering });
     const decision = decideLook({ sequence, found: head, ordering, next: first, nowMs });
     return { sequence, decision, first };

@@ -7,6 +7,7 @@ import {
   type FoundHead,
   hasHeadEnded,
   type Look,
+  orderingNow,
   positionOf,
   type SequenceHead,
   sequenceIdOf,
@@ -33,6 +34,13 @@ function look(changes: Partial<Look<string>> = {}): Look<string> {
     ...changes,
   };
 }
+
+test('a disabled webhook keeps nothing behind an exhausted delivery', () => {
+  expect(orderingNow({ ordering: 'block', disabled: false })).toBe('block');
+  expect(orderingNow({ ordering: 'block', disabled: true })).toBe('skip');
+  expect(orderingNow({ ordering: 'none', disabled: true })).toBe('none');
+  expect(orderingNow(undefined)).toBeNull();
+});
 
 describe('the id of a sequence', () => {
   it('differs by webhook and by key, and is bounded for any key', () => {

@@ -129,6 +129,17 @@ export function hasHeadEnded(
   }
 }
 
+/**
+ * Returns the `ordering` of a webhook as its exhausted deliveries meet it, null without the webhook. A disabled one keeps
+ * nothing behind them: what waits goes on, and is cancelled (docs/contract.md C29.9).
+ */
+export function orderingNow(
+  webhook: { ordering: Ordering; disabled: boolean } | undefined,
+): Ordering | null {
+  if (!webhook) return null;
+  return webhook.disabled && webhook.ordering === 'block' ? 'skip' : webhook.ordering;
+}
+
 /** A look at a sequence that is due. Times are in milliseconds since 1970. */
 export interface Look<Follower> {
   sequence: Pick<Sequence, 'head' | 'lookAfterMs' | 'updatedAtMs'>;

@@ -1,3 +1,4 @@
+import { orderingNow } from '@posthorn/domain/delivery/sequence.ts';
 import { isOnHold } from '@posthorn/domain/waiting.ts';
 import { withTimeout } from '@posthorn/platform/async/pause.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
@@ -139,8 +140,8 @@ function openReleases(
     wakeResends,
     waiting,
     async freeKeys({ companyId, webhookId }) {
-      const state = (await webhooks.statesOf([webhookId])).get(webhookId);
-      if (state?.ordering === 'block') return;
+      const states = await webhooks.statesOf([webhookId]);
+      if (orderingNow(states.get(webhookId)) === 'block') return;
       await sequences.makeAllDue({ companyId, webhookId }, 'blocked', shared.nowMs());
     },
     count: createReleaseCounter(registry),

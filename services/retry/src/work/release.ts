@@ -25,7 +25,7 @@ export interface ReleaseNotesDeps
   waiting: ReleaseDeps['waiting'] & Pick<WaitingDeliveries, 'webhooks'>;
   holds: HoldStates;
   resends: Pick<ResendStore, 'continueHeld'>;
-  /** Goes on behind the exhausted deliveries of a webhook whose `ordering` was changed. */
+  /** Goes on behind the exhausted deliveries of a webhook whose `ordering` was changed, or that was disabled. */
   freeKeys: (webhook: WaitingOwner) => Promise<void>;
   /** Begins the resends that are due. */
   wakeResends: () => void;
