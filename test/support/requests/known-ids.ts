@@ -3,6 +3,7 @@ import type { ApiClient } from '../api/api-client.ts';
 import { createResources, type Resources } from '../api/resources.ts';
 import { makePortalLink } from '../api/session-client.ts';
 import { dataOf } from '../api/expect-answers.ts';
+import { eventually } from '../time/eventually.ts';
 
 export const DISPOSABLE = 100;
 /** Four kinds are made side by side. With all 400 requests at once, a machine with little time to spare answers 503. */
@@ -34,10 +35,12 @@ export async function createKnownIds(
     makeDisposable(api, places),
   ]);
   const [kept = '', ...removed] = people.own;
+  const eventTypeName = await makeEventTypes(api, own.projectId[0] ?? '');
   return {
     own: { ...own, personId: [kept] },
     foreign: { ...foreign, personId: people.foreign },
-    disposable: { ...disposable, personId: removed },
+    disposable: { ...disposable, personId: removed, eventTypeName },
+    blocked: await blockKey(api, own.appId[0] ?? '', places),
   };
 }
 
@@ -81,6 +84,28 @@ async function makeEventType(api: ApiClient, projectId: string): Promise<string>
   const name = `order.paid.${projectId}`;
   dataOf(await api.post(`/api/v1/projects/${projectId}/event-types`, { name }), 201);
   return name;
+}
+
+/** Event types of the project that is kept. */
+async function makeEventTypes(api: ApiClient, projectId: string): Promise<string[]> {
+  const names = Array.from({ length: DISPOSABLE }, (_, n) => `order.unused.${n}`);
+  const path = `/api/v1/projects/${projectId}/event-types`;
+  for (const name of names) dataOf(await api.post(path, { name }), 201);
+  return names;
+}
+
+/** Blocks an ordering key at a delivery that is exhausted. */
+async function blockKey(api: ApiClient, appId: string, { badUrl }: Places): Promise<BlockedKey> {
+  const make = createResources(api);
+  const { id: webhookId } = await make.webhook({ appId, url: badUrl, ordering: 'block' });
+  const orderingKey = 'order-17';
+  const { deliveries } = await make.message({ webhookId, orderingKey });
+  const { id: deliveryId } = await make.deliveryOnce('exhausted', deliveries[0]?.id ?? '');
+  await eventually('the key is blocked', async () => {
+    const path = `/api/v1/webhooks/${webhookId}/ordering-keys?state=blocked`;
+    return dataOf<unknown[]>(await api.get(path)).length === 1;
+  });
+  return { webhookId, orderingKey, deliveryId };
 }
 
 async function startResend(api: ApiClient, webhookId: string): Promise<string> {
@@ -144,7 +169,7 @@ async function makeDisposable(api: ApiClient, { goodUrl }: Places): Promise<Ids>
     deliveryId: waiting.flatMap(({ deliveries }) => deliveries.map(({ id }) => id)),
     resendId: [],
     cancellationId: [],
-    eventTypeName: ['order.unknown'],
+    eventTypeName: [],
   };
 }
 
@@ -175,6 +200,14 @@ export interface KnownIds {
   disposable: Ids;
   /** Of another company. */
   foreign: Ids;
+  blocked: BlockedKey;
+}
+
+/** An ordering key, and the exhausted delivery at which it is blocked. */
+export interface BlockedKey {
+  webhookId: string;
+  orderingKey: string;
+  deliveryId: string;
 }
 
 export function isIdField(name: string): name is IdField {

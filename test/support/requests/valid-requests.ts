@@ -88,6 +88,17 @@ function idOf(
   name: string,
 ): fc.Arbitrary<string> {
   if (!isIdField(name)) return fc.constant('x');
+  const isSkip = path.endsWith('/ordering-keys/skip');
+  if (isSkip && (name === 'webhookId' || name === 'deliveryId')) {
+    return fc.oneof(
+      { arbitrary: fc.constant(ids.blocked[name]), weight: 4 },
+      { arbitrary: unknownId(name), weight: 1 },
+    );
+  }
+  // Those that are deleted are of the project that is kept.
+  if (name === 'projectId' && path.includes('/event-types/')) {
+    return fc.constantFrom(...ids.own.projectId);
+  }
   const isFinal = method === 'DELETE' || /\/(?:erase-payload|cancel)$/.test(path);
   const all = isFinal ? ids.disposable[name] : ids.own[name];
   // Nothing is replayed to the last one, which is global.
@@ -135,6 +146,9 @@ function valuesFor(deps: RequestDeps, operation: Operation): ValueOf {
       if (field === 'tls') return TLS;
       if (field === 'filter') return FILTER;
       if (field === 'document') return DOCUMENT;
+      if (field === 'orderingKey' && operation.path.endsWith('/skip')) {
+        return fc.constant(deps.ids.blocked.orderingKey);
+      }
       if (field === 'eventType' && operation.path.endsWith('/test')) return fc.constant(null);
       if (field === 'archived') return fc.constant(false);
       if (field === 'archiveMissing') return fc.constant(false);

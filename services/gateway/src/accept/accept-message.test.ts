@@ -350,8 +350,10 @@ describe('accept message', () => {
       const options = { isInOrder: true } as const;
       const slices = Array.from({ length: 450 }, (_, n) => keyed(n));
       const accepting = acceptMessages.accept(slices, options);
-      (await waitOf(0)).reject(unavailable('kafka_unavailable'));
-      for (let n = 1; n < 400; n += 1) (await waitOf(n)).resolve(null);
+      const waiting = await Promise.all(Array.from({ length: 400 }, (_, n) => waitOf(n)));
+      const [first, ...others] = waiting;
+      first?.reject(unavailable('kafka_unavailable'));
+      for (const each of others) each.resolve(null);
       const results = await accepting;
       expect(results[0]).toMatchObject({ kind: 'failed', error: UNAVAILABLE });
       expect(results[1]).toMatchObject({ kind: 'accepted' });
