@@ -118,6 +118,7 @@ export function listed({ kind, id, owner, fields, createdAt, updatedAt }: Stored
       return {
         ...common,
         ...(description !== undefined && { description }),
+        eventTypePolicy: fields.eventTypePolicy ?? defaultOf(PROJECT_RULES.eventTypePolicy),
         company: COMPANY_ID,
         environment,
       };

@@ -29,6 +29,7 @@ describe('Projects', () => {
         uid: null,
         name: 'Shop',
         metadata: {},
+        eventTypePolicy: 'open',
         createdAt: aTime,
         updatedAt: aTime,
       });
@@ -37,7 +38,8 @@ describe('Projects', () => {
     it('returns the description that was given', async () => {
       const made = await make.project({ description: 'All of them' });
       expect(Object.keys(made).sort()).toEqual([
-        ...['createdAt', 'description', 'id', 'metadata', 'name', 'uid', 'updatedAt'],
+        ...['createdAt', 'description', 'eventTypePolicy', 'id', 'metadata', 'name', 'uid'],
+        'updatedAt',
       ]);
       expect(made).toMatchObject({ description: 'All of them' });
     });
@@ -76,6 +78,7 @@ describe('Projects', () => {
         uid: null,
         name: 'A',
         metadata: {},
+        eventTypePolicy: 'open',
         company: anId('comp'),
         environment: 'development',
         createdAt: aTime,
@@ -101,6 +104,7 @@ describe('Projects', () => {
         name: 'Shop',
         description: 'D',
         metadata: {},
+        eventTypePolicy: 'open',
         company: posthorn.companyId,
         environment: 'development',
         createdAt,

@@ -8,6 +8,7 @@ import { withCompanyId } from '../../support/process/companies.ts';
 import { insertFillerDocuments } from '../../support/isolation/filler-documents.ts';
 import { useReceiver } from '../../support/process/use-company.ts';
 import { eventually } from '../../support/time/eventually.ts';
+import { blockKey } from '../../support/api/blocked-key.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { failing } from '../../support/receivers/receiver.ts';
@@ -180,6 +181,12 @@ async function makeEventType(): Promise<string> {
   return name;
 }
 
+/** Returns the ids of what an operation needs for itself. */
+async function ownFor({ path }: { path: string }): Promise<object> {
+  if (path.endsWith('/cancel')) return makePending();
+  return path.endsWith('/skip') ? blockKey(api, known.appId, receiver.url) : {};
+}
+
 async function resume(): Promise<void> {
   dataOf(await api.post(`/api/v1/webhooks/${known.webhookId}/resume`, {}), 202);
 }
@@ -219,7 +226,7 @@ async function callEveryOperation(): Promise<void> {
       const value = (ids as Record<string, unknown>)[name];
       // A delivery cannot be resent while its resend runs.
       if (operation.path.includes('/resend')) await untilResent();
-      const own = operation.path.endsWith('/cancel') ? await makePending() : {};
+      const own = await ownFor(operation);
       // All messages that fill the collection would take minutes.
       const later = operation.path.endsWith('/replay-missing') ? { since: inAnHour } : {};
       const known = { ...ids, ...url, ...own, ...later };

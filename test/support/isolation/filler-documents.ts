@@ -46,11 +46,19 @@ export async function insertFillerDocuments(
   await insert('apiKeys', (n) => ({ ...named('key', n), hash: `hash ${n}`, prefix: 'phk_' }));
   await insert('projects', (n) => ({ ...named('proj', n), environment: 'development' }));
   const owned = (n: number) => (n % 4 === 0 ? own.projectId : `proj_${n % 50}`);
+  // A list, and an export, read the whole catalogue of a project, which has 2,000 event types at most.
+  const catalogued = (n: number) => (n % 8 === 0 ? own.projectId : `proj_${n % 50}`);
   const eventType = (n: number) => ({
-    _id: `${owned(n)}/filler.${n}`,
+    _id: `${catalogued(n)}/filler.${n}`,
     companyId: companyOf(n),
-    projectId: owned(n),
+    projectId: catalogued(n),
     name: `filler.${n}`,
+    description: '',
+    group: null,
+    schema: null,
+    schemaVersion: 1,
+    example: null,
+    deprecated: false,
     archived: n % 3 === 0,
     ...times,
   });

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import type { ApiClient } from '../api/api-client.ts';
+import { type BlockedKey, blockKey } from '../api/blocked-key.ts';
 import { createResources, type Resources } from '../api/resources.ts';
 import { makePortalLink } from '../api/session-client.ts';
 import { dataOf } from '../api/expect-answers.ts';
-import { eventually } from '../time/eventually.ts';
 
 export const DISPOSABLE = 100;
 /** Four kinds are made side by side. With all 400 requests at once, a machine with little time to spare answers 503. */
@@ -40,7 +40,7 @@ export async function createKnownIds(
     own: { ...own, personId: [kept] },
     foreign: { ...foreign, personId: people.foreign },
     disposable: { ...disposable, personId: removed, eventTypeName },
-    blocked: await blockKey(api, own.appId[0] ?? '', places),
+    blocked: await blockKey(api, own.appId[0] ?? '', places.badUrl),
   };
 }
 
@@ -92,20 +92,6 @@ async function makeEventTypes(api: ApiClient, projectId: string): Promise<string
   const path = `/api/v1/projects/${projectId}/event-types`;
   for (const name of names) dataOf(await api.post(path, { name }), 201);
   return names;
-}
-
-/** Blocks an ordering key at a delivery that is exhausted. */
-async function blockKey(api: ApiClient, appId: string, { badUrl }: Places): Promise<BlockedKey> {
-  const make = createResources(api);
-  const { id: webhookId } = await make.webhook({ appId, url: badUrl, ordering: 'block' });
-  const orderingKey = 'order-17';
-  const { deliveries } = await make.message({ webhookId, orderingKey });
-  const { id: deliveryId } = await make.deliveryOnce('exhausted', deliveries[0]?.id ?? '');
-  await eventually('the key is blocked', async () => {
-    const path = `/api/v1/webhooks/${webhookId}/ordering-keys?state=blocked`;
-    return dataOf<unknown[]>(await api.get(path)).length === 1;
-  });
-  return { webhookId, orderingKey, deliveryId };
 }
 
 async function startResend(api: ApiClient, webhookId: string): Promise<string> {
@@ -201,13 +187,6 @@ export interface KnownIds {
   /** Of another company. */
   foreign: Ids;
   blocked: BlockedKey;
-}
-
-/** An ordering key, and the exhausted delivery at which it is blocked. */
-export interface BlockedKey {
-  webhookId: string;
-  orderingKey: string;
-  deliveryId: string;
 }
 
 export function isIdField(name: string): name is IdField {

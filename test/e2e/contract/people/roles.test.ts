@@ -35,6 +35,7 @@ const UNKNOWN = {
   linkId: 'plnk_1',
   personId: 'usr_1',
   invitationId: 'inv_1',
+  eventTypeName: 'order.unknown',
 };
 
 describe('The role of a person', () => {
