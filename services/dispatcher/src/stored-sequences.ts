@@ -142,7 +142,7 @@ async function readStored(
   const plan = await store.followers(sequence, fromPosition, AHEAD);
   const isWhole = plan.length < AHEAD;
   const last = isWhole ? plan.at(-1)?.position : await store.lastPosition(sequence);
-  // After the plan: a head that is not pending there has ended for good.
+  // The head is read after the plan: one that is not pending by then has ended for good.
   const found = (await store.findHeads([head], nowMs())).get(head.deliveryId) ?? 'missing';
   const isPlanned = plan.some(({ deliveryId }) => deliveryId === head.deliveryId);
   const isFree = isPlanned || hasHeadEnded(head, found, known().ordering);

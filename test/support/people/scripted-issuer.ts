@@ -51,7 +51,7 @@ export interface ScriptedIssuer {
   requests: string[];
   /** Everything secret that it has issued: no log may have any of it. */
   secrets: string[];
-  /** What it has said about people, in texts that are long enough to be nothing else. */
+  /** The texts that the issuer has sent about people: those that are long enough to mean nothing else in a log. */
   claims: Set<string>;
   /** Lets somebody sign in at the address of a sign-in. Returns the address that the browser goes back to. */
   signIn: (authorizationUrl: string, login: Login) => string;

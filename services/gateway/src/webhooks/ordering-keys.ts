@@ -25,7 +25,7 @@ export interface KeyPosition {
 }
 
 interface KeyQuery {
-  /** Undefined for both. */
+  /** Undefined for keys of both states. */
   state: KeyState | undefined;
   from: KeyPosition | undefined;
   limit: number;
