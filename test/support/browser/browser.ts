@@ -42,6 +42,8 @@ export async function startBrowser(...origins: readonly string[]): Promise<Brows
     executablePath: findProgram(BROWSER) ?? BROWSER,
     args: FLAGS,
     viewport: WIDE,
+    // A dialog that fades in has the colours of no state.
+    reducedMotion: 'reduce',
     // Certificates of tests are self-signed.
     ignoreHTTPSErrors: true,
     permissions: ['clipboard-read', 'clipboard-write'],
@@ -53,7 +55,7 @@ export async function startBrowser(...origins: readonly string[]): Promise<Brows
     page,
     async show({ width, height, scheme }) {
       await page.setViewportSize({ width, height });
-      await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
+      await page.emulateMedia({ colorScheme: scheme });
     },
     faults: () => faults,
     async close() {

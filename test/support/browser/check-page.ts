@@ -6,6 +6,9 @@ import type { Page } from 'playwright-core';
 const require = createRequire(import.meta.url);
 const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+/** Ends what fades in or out: until then its colours are those of no state. What turns for ever has no end. */
+const END_FADES = `document.getAnimations().filter(({ effect }) => effect.getComputedTiming().endTime !== Infinity)
+  .forEach((animation) => animation.finish())`;
 const FOLDER = join(import.meta.dirname, '../../../.local/screenshots');
 
 /**
@@ -23,6 +26,7 @@ export async function findBarriers(page: Page, isContrastOnly = false): Promise<
     return (await session.send('Runtime.evaluate', options)).result.value;
   };
   if ((await evaluate('typeof axe')) === 'undefined') await evaluate(AXE);
+  await evaluate(END_FADES);
   const barriers = (await evaluate(run)) as string[];
   await session.detach();
   return barriers;

@@ -80,7 +80,6 @@ export async function findFlawsIn(state: State, browser: Browser, pages: Pages):
   await page.clock.install();
   await answerAs(page, state);
   await page.setViewportSize(WIDE);
-  await page.emulateMedia({ reducedMotion: 'reduce' });
   await page.goto(`${url}${NO_PAGE}`);
   const found: string[] = [];
   for (const [name, path] of paths) {
