@@ -6,6 +6,8 @@ import { batch, deliver, ingest, isolation, manyEndpoints } from './scenarios/fl
 import { disabled } from './scenarios/greedy/disabled.ts';
 import { greedy } from './scenarios/greedy/greedy.ts';
 import { hold } from './scenarios/hold.ts';
+import { filters } from './scenarios/filters.ts';
+import { order } from './scenarios/order.ts';
 import { origins } from './scenarios/origins.ts';
 import { overload } from './scenarios/overload/overload.ts';
 import { population } from './scenarios/population.ts';
@@ -33,11 +35,13 @@ const SCENARIOS: Record<string, Scenario> = {
   batch,
   deliver,
   disabled,
+  filters,
   greedy,
   hold,
   ingest,
   isolation,
   'many-endpoints': manyEndpoints,
+  order,
   origins,
   overload,
   population,
@@ -62,8 +66,13 @@ function createBench({ stack, signal, log }: BenchDeps): [Bench, () => Promise<v
     const by = wanted.client ?? client;
     const receivers = await startReceivers({ endpoints: count, servers: ports, behaviourOf, note });
     closers.push(receivers.close);
-    const appId = await by.createApp();
-    const webhookIds = await by.createWebhooks(appId, receivers.urls, wanted.enough);
+    const appId = wanted.appId ?? (await by.createApp());
+    const webhookIds = await by.createWebhooks(
+      appId,
+      receivers.urls,
+      wanted.enough,
+      wanted.fieldsOf,
+    );
     const idOf = (endpoint: number): string => requiredAt(webhookIds, endpoint, 'webhook');
     const all = { endpoints: webhookIds.length, signal };
     return {

@@ -56,6 +56,10 @@ export interface WantedEndpoints {
   /** The number of listening ports; one for each endpoint by default. */
   ports?: number;
   behaviourOf?: (endpoint: number) => Behaviour;
+  /** An app that exists; a new one by default. */
+  appId?: string;
+  /** Further fields of the webhook of an endpoint. */
+  fieldsOf?: (endpoint: number) => object;
   /** Called for each arrival, instead of `arrivals.note`. */
   note?: Arrivals['note'];
   /** Stops the creation of webhooks early, so that there are fewer. */

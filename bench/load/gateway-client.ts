@@ -8,6 +8,8 @@ export interface ClientOptions {
   connections?: number;
   /** Size of a payload as JSON. */
   payloadBytes?: number;
+  /** The payload of every message; by default an object of `payloadBytes` with one text. */
+  payload?: object;
 }
 
 const HEADERS = { 'content-type': 'application/json' };
@@ -19,10 +21,11 @@ const CREATING_AT_ONCE = 64;
 
 export function createGatewayClient(
   { baseUrl, apiKey }: { baseUrl: string; apiKey: string },
-  { connections = MAX_CONNECTIONS, payloadBytes = PAYLOAD_BYTES }: ClientOptions = {},
+  { connections = MAX_CONNECTIONS, payloadBytes = PAYLOAD_BYTES, ...options }: ClientOptions = {},
 ) {
   const pool = new Pool(baseUrl, { connections });
-  const payload = JSON.stringify({ text: 'x'.repeat(payloadBytes - '{"text":""}'.length) });
+  const text = 'x'.repeat(payloadBytes - '{"text":""}'.length);
+  const payload = JSON.stringify(options.payload ?? { text });
 
   const post = (path: string, body: string, key = apiKey): Promise<Response> =>
     exchange(pool, { method: 'POST', path, headers: { ...HEADERS, 'x-api-key': key }, body });
@@ -32,13 +35,6 @@ export function createGatewayClient(
     const isCreated = status >= 200 && status < 300;
     if (!isCreated) throw new Error(`POST ${path} responded with ${status}: ${text.slice(0, 200)}`);
     return (JSON.parse(text) as { data: { id: string } }).data.id;
-  }
-
-  async function send(address: string, key?: string): Promise<Sending> {
-    const body = `{${address},"payload":${payload}}`;
-    const response = await post('/webhook-messages', body, key);
-    const id = idIn(response.text);
-    return response.status === 202 && id !== undefined ? { id } : refusalIn(response);
   }
 
   const createProject = (fields: { name: string; description?: string }): Promise<string> =>
@@ -61,19 +57,44 @@ export function createGatewayClient(
       });
       return ids;
     },
-    sendToWebhook: (webhookId: string) => send(`"webhookId":"${webhookId}"`),
+    ...sendersOf(post, payload),
+    close: () => pool.destroy(),
+  };
+}
+
+type Post = (path: string, body: string, key?: string) => Promise<Response>;
+
+/** What sends messages that all have this payload. */
+function sendersOf(post: Post, payload: string) {
+  async function send(address: string, key?: string): Promise<Sending> {
+    const body = `{${address},"payload":${payload}}`;
+    const response = await post('/webhook-messages', body, key);
+    const id = idIn(response.text);
+    return response.status === 202 && id !== undefined ? { id } : refusalIn(response);
+  }
+
+  return {
+    sendToWebhook: (webhookId: string, orderingKey?: string) =>
+      send(`"webhookId":"${webhookId}"${fieldOf({ orderingKey })}`),
     /** Sends one message to each of these webhooks in one request. */
-    async sendBatch(webhookIds: readonly string[]): Promise<Sending[]> {
-      const messages = webhookIds.map((id) => `{"webhookId":"${id}","payload":${payload}}`);
+    async sendBatch(webhookIds: readonly string[], orderingKey?: string): Promise<Sending[]> {
+      const more = fieldOf({ orderingKey });
+      const messages = webhookIds.map((id) => `{"webhookId":"${id}"${more},"payload":${payload}}`);
       const body = `{"messages":[${messages.join()}]}`;
       const response = await post('/api/v1/webhook-messages/batch', body);
       if (response.status === 202) return resultsIn(response.text);
       return webhookIds.map(() => refusalIn(response));
     },
     /** Sends as the company that has this API key. */
-    sendToAppAs: (key: string, appId: string) => send(`"appId":"${appId}"`, key),
-    close: () => pool.destroy(),
+    sendToAppAs: (key: string, appId: string, eventType?: string) =>
+      send(`"appId":"${appId}"${fieldOf({ eventType })}`, key),
   };
+}
+
+/** The JSON of a further field of an object; empty without a value. */
+function fieldOf(field: Readonly<Record<string, string | undefined>>): string {
+  const json = JSON.stringify(field);
+  return json === '{}' ? '' : `,${json.slice(1, -1)}`;
 }
 
 interface Response {

@@ -107,6 +107,23 @@ export async function closedBatches(
   return ended(record);
 }
 
+const BATCHES_AT_ONCE = 4;
+
+/** Sends this many messages to the first endpoint, as fast as they are accepted; those that are refused, again. */
+export async function sendMany(
+  { sendBatch, size, signal }: Omit<BatchLoad, 'endpoints'>,
+  count: number,
+): Promise<void> {
+  let left = count;
+  const sendAll = async (_: number, length: number): Promise<void> => {
+    const sent = await sendBatch(Array<number>(length).fill(0));
+    left -= sent.filter((each) => 'id' in each).length;
+  };
+  while (left > 0 && !signal.aborted) {
+    await inWorkers(left, { size, atOnce: BATCHES_AT_ONCE, signal }, sendAll);
+  }
+}
+
 export interface OpenLoop {
   ratePerSecond: number;
   seconds: number;

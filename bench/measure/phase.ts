@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import type { Arrivals } from '../load/arrivals.ts';
 import type { LoadRecord } from '../load/loops.ts';
 import type { UsageWatch } from './watch-usage.ts';
@@ -112,3 +113,7 @@ export async function untilArrived(
     await wait(CHECK_EVERY_MS);
   }
 }
+
+/** Resident memory of gateway, dispatcher and retry service at the end of a phase, in MiB. */
+export const servicesMiB = ({ parts }: Phase): number =>
+  SERVICES.reduce((sum, each) => sum + (parts[each]?.residentMiB ?? 0), 0);

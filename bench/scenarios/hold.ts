@@ -1,9 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Posthorn } from '@posthorn/client';
 import { requiredAt } from '@posthorn/domain/required.ts';
-import { closedLoop, inWorkers, type Load, openLoop } from '../load/loops.ts';
+import { closedLoop, type Load, openLoop, sendMany } from '../load/loops.ts';
 import { rounded } from '../measure/figures.ts';
-import type { Phase } from '../measure/phase.ts';
+import { type Phase, servicesMiB } from '../measure/phase.ts';
+import {
+  firstAfterMs,
+  requestsPerSecond,
+  type Watched,
+  watchRequests,
+} from '../measure/requests.ts';
 import { atLeast, atMost, type Goal, ratio } from '../report/report.ts';
 import { type Bench, defineScenario } from '../scenario.ts';
 import { CONNECTIONS, LOAD_OPTIONS, warmUp } from './flows.ts';
@@ -11,14 +17,12 @@ import { CONNECTIONS, LOAD_OPTIONS, warmUp } from './flows.ts';
 /** What dispatchers may request yet of a webhook that has just been put on hold, or whose deliveries were cancelled. */
 const HELD_AFTER_MS = 2_000;
 const CANCELLED_AFTER_MS = 5_000;
-/** How long a cancelled webhook is watched, and how long a release may take. */
+/** How long a cancelled webhook is watched. */
 const WATCH_MS = 30_000;
-const PATIENCE_MS = 900_000;
 /** Of the phases before the hold. */
 const PLAIN_SECONDS = 30;
 /** Messages of a batch: 1 KiB each, and half of what a request may have. */
 const BATCH = 500;
-const BATCHES_AT_ONCE = 4;
 /** The API counts the deliveries that wait no further. */
 const MOST_COUNTED = 100_000;
 /** How many of the cancelled deliveries are read, at most. */
@@ -45,7 +49,7 @@ export const hold = defineScenario({
     const twice = release.requests.length - messagesOf(release).length;
     const rowOf = (watched: Watched) => ({
       requests: watched.requests.length,
-      'requests/s': perSecond(watched),
+      'requests/s': requestsPerSecond(watched),
     });
     return {
       phases: [alone, busy, onHold, released],
@@ -86,8 +90,8 @@ function holdGoals(held: Awaited<ReturnType<typeof holdAndRelease>>): Goal[] {
       '×',
       ratio(one.endToEndMs.p99, other.endToEndMs.p99),
     );
-  const rates = ratio(perSecond(release), perSecond(plain));
-  const memory = ratio(residentMiB(onHold), residentMiB(busy));
+  const rates = ratio(requestsPerSecond(release), requestsPerSecond(plain));
+  const memory = ratio(servicesMiB(onHold), servicesMiB(busy));
   return [
     atMost('requests on hold, after 2 s', 0, '', held.requestedOnHold),
     atMost('first request after resume', 1_000, 'ms', firstAfterMs(release)),
@@ -123,7 +127,7 @@ async function holdAndRelease(
     });
   const { api, id, requests, load } = webhook;
   const alone = await measure('alone', PLAIN_SECONDS);
-  const plainWatch = startWatch(webhook);
+  const plainWatch = webhook.start();
   const busy = await measure('beside as much as the webhook takes', PLAIN_SECONDS, () =>
     closedLoop(load, { connections: CONNECTIONS, seconds: PLAIN_SECONDS }),
   );
@@ -141,8 +145,8 @@ async function holdAndRelease(
   while ((await waiting()) < shown) await wait(1_000, undefined, { signal: bench.signal });
   const requestedOnHold = requests.length - requestedBefore;
 
-  const releaseWatch = startWatch(webhook);
-  const releaseSeconds = Math.ceil((1.2 * count) / perSecond(plain)) + 5;
+  const releaseWatch = webhook.start();
+  const releaseSeconds = Math.ceil((1.2 * count) / requestsPerSecond(plain)) + 5;
   const released = await measure('beside the release', releaseSeconds, async () => {
     await api.webhooks.resume(id);
     await releaseWatch.untilRequested(count);
@@ -151,70 +155,21 @@ async function holdAndRelease(
   return { alone, busy, onHold, released, count, requestedOnHold, plain, release };
 }
 
-interface Requested {
-  messageId: string;
-  atMs: number;
-}
-
 type HeldWebhook = Awaited<ReturnType<typeof openWebhook>>;
 
 /** Opens the webhook that is put on hold. */
 async function openWebhook(bench: Bench) {
-  /** What its endpoint got, in this order. */
-  const requests: Requested[] = [];
-  const note = (messageId: string): void => {
-    requests.push({ messageId, atMs: performance.now() });
-  };
-  const { webhookIds, load, batchesOf } = await bench.openEndpoints({ count: 1, note });
-  const id = requiredAt(webhookIds, 0, 'webhook');
-  const { sendBatch } = batchesOf(BATCH);
-  const { signal } = bench;
+  const watch = watchRequests(bench.signal);
+  const { webhookIds, load, batchesOf } = await bench.openEndpoints({ count: 1, note: watch.note });
   return {
-    id,
+    ...watch,
+    id: requiredAt(webhookIds, 0, 'webhook'),
     load,
-    requests,
-    signal,
+    signal: bench.signal,
     api: new Posthorn(bench.stack.credentials),
-    /** Sends this many messages as fast as they are accepted. */
-    async sendMany(count: number): Promise<void> {
-      let left = count;
-      const sendAll = async (_: number, size: number): Promise<void> => {
-        const sent = await sendBatch(Array<number>(size).fill(0));
-        left -= sent.filter((each) => 'id' in each).length;
-      };
-      const pages = { size: BATCH, atOnce: BATCHES_AT_ONCE, signal };
-      while (left > 0 && !signal.aborted) await inWorkers(left, pages, sendAll);
-    },
+    sendMany: (count: number) => sendMany(batchesOf(BATCH), count),
   };
 }
-
-/** What the endpoint got from one moment on. */
-interface Watched {
-  startedMs: number;
-  requests: readonly Requested[];
-}
-
-function startWatch({ requests, signal }: HeldWebhook) {
-  const from = requests.length;
-  const startedMs = performance.now();
-  return {
-    async untilRequested(count: number): Promise<void> {
-      const endMs = startedMs + PATIENCE_MS;
-      while (requests.length - from < count && performance.now() < endMs) {
-        await wait(20, undefined, { signal });
-      }
-    },
-    end: (): Watched => ({ startedMs, requests: requests.slice(from) }),
-  };
-}
-
-function perSecond({ requests }: Watched): number {
-  const [first, last] = [requests[0]?.atMs ?? 0, requests.at(-1)?.atMs ?? 0];
-  return rounded(requests.length / ((last - first) / 1_000));
-}
-
-const firstAfterMs = ({ requests, startedMs }: Watched): number =>
-  rounded((requests[0]?.atMs ?? Infinity) - startedMs);
 
 const messagesOf = ({ requests }: Watched): string[] => [
   ...new Set(requests.map(({ messageId }) => messageId)),
@@ -260,9 +215,3 @@ async function isShown({ api, id }: HeldWebhook, count: number): Promise<boolean
   }
   return false;
 }
-
-const residentMiB = ({ parts }: Phase): number =>
-  ['gateway', 'dispatcher', 'retry'].reduce(
-    (sum, each) => sum + (parts[each]?.residentMiB ?? 0),
-    0,
-  );

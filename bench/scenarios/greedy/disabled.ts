@@ -5,7 +5,7 @@ import { percentilesOf } from '../../measure/figures.ts';
 import { atMost, ratio } from '../../report/report.ts';
 import { type Bench, defineScenario } from '../../scenario.ts';
 import { warmUp } from '../flows.ts';
-import { sendOrdinary, urlsOf } from './greedy.ts';
+import { responseTable, sendOrdinary, urlsOf } from './greedy.ts';
 
 const ONE_A_SECOND = 1;
 
@@ -29,19 +29,15 @@ export const disabled = defineScenario({
       sendToDisabled(seconds),
     ]);
     const after = await probe('alone again');
-    const rows = Object.entries({ alone, beside, after }).flatMap(([phase, figures]) =>
-      Object.entries(figures).map(([name, shown]) => [`${phase}: ${name}`, shown]),
-    );
-    const all = Object.fromEntries([...rows, ['messages to disabled webhooks', wide]]) as Record<
-      string,
-      object
-    >;
     return {
       phases: [],
       goals: Object.entries(alone).map(([name, { p99 }]) =>
         atMost(`${name}: p99, beside ÷ alone`, 1.3, '×', ratio(beside[name]?.p99, p99)),
       ),
-      tables: [{ title: 'Responses, ms', rows: all, notes: [] }],
+      tables: [
+        responseTable({ alone, beside, after }),
+        { title: 'Messages to disabled webhooks, ms', rows: { wide }, notes: [] },
+      ],
     };
   },
 });

@@ -11,7 +11,7 @@ import { createGatewayClient, type GatewayClient } from '../../load/gateway-clie
 import { openLoop } from '../../load/loops.ts';
 import { type Percentiles, percentilesOf } from '../../measure/figures.ts';
 import { watchSpending } from '../../measure/spending.ts';
-import { atMost, ratio } from '../../report/report.ts';
+import { atMost, ratio, type Table } from '../../report/report.ts';
 import { type Bench, defineScenario } from '../../scenario.ts';
 import { warmUp } from '../flows.ts';
 import type { AttackOrder, AttackReport } from './attack.ts';
@@ -42,9 +42,6 @@ export const greedy = defineScenario({
     const beside = await probe('beside the greedy company');
     const report = await attack.end();
     const after = await probe('alone again');
-    const rows = Object.entries({ alone, beside, after }).flatMap(([phase, figures]) =>
-      Object.entries(figures).map(([name, shown]) => [`${phase}: ${name}`, shown]),
-    );
     return {
       phases: [],
       goals: Object.entries(alone).flatMap(([name, one]) =>
@@ -53,16 +50,22 @@ export const greedy = defineScenario({
         ),
       ),
       tables: [
-        {
-          title: 'Responses, ms',
-          rows: Object.fromEntries(rows) as Record<string, object>,
-          notes: [],
-        },
+        responseTable({ alone, beside, after }),
         { title: 'Responses to the greedy company, by status', rows: report, notes: [] },
       ],
     };
   },
 });
+
+/** The responses to ordinary requests, by phase. */
+export type Ordinary = Awaited<ReturnType<typeof sendOrdinary>>;
+
+export function responseTable(phases: Readonly<Record<string, Ordinary>>): Table {
+  const rows = Object.entries(phases).flatMap(([phase, figures]) =>
+    Object.entries(figures).map(([name, shown]) => [`${phase}: ${name}`, shown] as const),
+  );
+  return { title: 'Responses, ms', rows: Object.fromEntries(rows), notes: [] };
+}
 
 const RATE_PER_SECOND = 20;
 
