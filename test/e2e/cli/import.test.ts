@@ -178,14 +178,15 @@ describe('posthorn import svix', () => {
     const schemas = { 1: { type: 'object' }, 2: { required: ['a'], examples: [{ a: 1 }] } };
     const paid = { name: 'order.paid', groupName: 'Orders', schemas };
     const wrong = { name: 'order.wrong', schemas: { 1: { unevaluatedItems: false } } };
-    const svix = kept(await startFakeSvix({ apps: [], eventTypes: [paid, wrong] }));
+    const old = { name: 'order.old', archived: true };
+    const svix = kept(await startFakeSvix({ apps: [], eventTypes: [paid, wrong, old] }));
     const project = ['--project', 'uid:svix-types'];
     const planned = await importSvix(svix, ...project, '--dry-run').ended;
-    expect(JSON.parse(planned.stdout)).toMatchObject({ eventTypes: { read: 2, created: 2 } });
+    expect(JSON.parse(planned.stdout)).toMatchObject({ eventTypes: { read: 3, created: 3 } });
     const first = await importSvix(svix, ...project).ended;
     expect(first.code).toBe(1);
     const { eventTypes, findings } = JSON.parse(first.stdout) as ImportReport;
-    expect(eventTypes).toEqual({ read: 2, created: 1, updated: 0, unchanged: 0, failed: 1 });
+    expect(eventTypes).toEqual({ read: 3, created: 2, updated: 0, unchanged: 0, failed: 1 });
     const objects = [{ object: 'Svix event type order.wrong', detail: expect.any(String) }];
     expect(findings).toMatchObject([{ kind: 'failed', count: 1, objects }]);
     expect(await client().eventTypes.get('uid:svix-types', 'order.paid')).toMatchObject({
@@ -193,8 +194,10 @@ describe('posthorn import svix', () => {
       schema: schemas[2],
       example: { a: 1 },
     });
+    const { archived } = await client().eventTypes.get('uid:svix-types', 'order.old');
+    expect(archived).toBe(true);
     const second = await importSvix(svix, ...project).ended;
-    expect(JSON.parse(second.stdout)).toMatchObject({ eventTypes: { unchanged: 1, failed: 1 } });
+    expect(JSON.parse(second.stdout)).toMatchObject({ eventTypes: { unchanged: 2, failed: 1 } });
   });
 
   const endpoint = { url: 'https://example.com/hooks', key: KEY };
