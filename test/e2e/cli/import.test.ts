@@ -314,15 +314,16 @@ describe('posthorn import svix', () => {
 });
 
 describe('posthorn import convoy', () => {
-  it('signs simple signatures as Convoy did', async () => {
+  it('signs simple signatures as Convoy did, and keeps the filter', async () => {
     const secrets = [{ uid: 's1', value: 'convoy-secret' }];
+    const filter = { body: { n: { $lt: 2 } } };
     const endpoint = {
       uid: '01HSIGNED',
       name: 'Orders',
       owner_id: 'merchant-1',
       url: receiver.url,
       secrets,
-      subscriptions: [{ uid: 'sub_1', filter_config: { event_types: ['*'] } }],
+      subscriptions: [{ uid: 'sub_1', filter_config: { event_types: ['*'], filter } }],
     };
     const convoy = kept(await startFakeConvoy({ project: 'p1', endpoints: [endpoint] }));
     const args = ['import', 'convoy', '--url', convoy.url, '--from-project', 'p1', '--json'];
@@ -335,6 +336,8 @@ describe('posthorn import convoy', () => {
     const [{ headers, body }] = receiver.of(id) as [Receiver['received'][number]];
     const expected = createHmac('sha256', 'convoy-secret').update(body).digest('hex');
     expect(headers['x-convoy-signature']).toBe(expected);
+    const other = await client().messages.send({ appId: 'uid:merchant-1', payload: { n: 2 } });
+    expect((await client().messages.get(other.id)).noTargetReason).toBe('filter');
     expect((await reportOf(run())).webhooks).toMatchObject({ unchanged: 1 });
   });
 });
