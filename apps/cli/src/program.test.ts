@@ -75,6 +75,24 @@ const REQUESTS: [command: string, request: string][] = [
   ['webhook update w1 --no-disabled', 'PUT /webhooks/w1 {"disabled":false}'],
   ['webhook delete w1 --yes', 'DELETE /webhooks/w1'],
   ['webhook test w1', 'POST /webhooks/w1/test'],
+  ['webhook test w1 --event-type a', 'POST /webhooks/w1/test {"eventType":"a"}'],
+  [
+    'event-type list --project uid:p --group Orders --no-archived',
+    'GET /projects/uid:p/event-types?group=Orders&archived=false&limit=100&skip=0',
+  ],
+  [
+    'event-type get a/b --project uid:p --schema-version 2',
+    'GET /projects/uid:p/event-types/a%2Fb?version=2',
+  ],
+  [
+    'event-type create --project uid:p --name a --schema {} --deprecated',
+    'POST /projects/uid:p/event-types {"name":"a","schema":{},"deprecated":true}',
+  ],
+  [
+    'event-type update a --project uid:p --null group --upsert',
+    'PUT /projects/uid:p/event-types/a?upsert=true {"group":null}',
+  ],
+  ['event-type delete a --project uid:p --yes', 'DELETE /projects/uid:p/event-types/a'],
   ['webhook health w1', 'GET /webhooks/w1/health'],
   [
     'webhook rotate-secret w1 --grace 24h',

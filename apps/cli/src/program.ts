@@ -16,7 +16,7 @@ import {
   addResendCommands,
 } from './commands/deliveries.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
-import { addEventTypeCommands } from './commands/event-type-files.ts';
+import { addEventTypeCommands } from './commands/event-types.ts';
 import { addImportCommands } from './commands/import.ts';
 import { addApiCommand, addOpenCommand } from './commands/installation.ts';
 import { addListenCommand } from './commands/listen.ts';

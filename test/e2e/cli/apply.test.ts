@@ -142,6 +142,39 @@ describe('posthorn apply', () => {
     ]);
   }, 240_000);
 
+  it('makes event types before the policy that needs them, and says which fields of one change', async () => {
+    const catalogue = (amount: string): string =>
+      [
+        'kind: Webhook\nuid: catalogue-hook\nappId: uid:catalogue-app',
+        'url: https://example.com\neventTypes: [order/paid, order.*]\n',
+      ].join('\n') +
+      '---\nkind: App\nuid: catalogue-app\nprojectId: uid:catalogue\nname: App\n' +
+      '---\nkind: Project\nuid: catalogue\nname: Catalogue\neventTypePolicy: validated\n' +
+      `---\nkind: EventType\nname: order/paid\nprojectId: uid:catalogue\nexample: {amount: ${amount}}\n` +
+      'schema: {required: [amount], properties: {amount: {type: number}}}\n' +
+      '---\nkind: EventType\nname: order.sent\nprojectId: uid:catalogue\narchived: null\n';
+    writeFileSync(join(scratch, 'catalogue.yaml'), catalogue('5'));
+    const applied = await run(['apply', '-f', 'catalogue.yaml', '--yes']);
+    expect([applied.code, applied.stdout]).toEqual([0, expect.stringContaining('6 of 6 changes')]);
+    expect((await run(['diff', '-f', 'catalogue.yaml'])).code).toBe(0);
+    expect((await client.projects.get('uid:catalogue')).eventTypePolicy).toBe('validated');
+
+    writeFileSync(join(scratch, 'catalogue.yaml'), catalogue('six'));
+    const diff = await run(['diff', '-f', 'catalogue.yaml']);
+    expect([diff.code, diff.stdout]).toEqual([
+      5,
+      '~ EventType uid:catalogue/order/paid\n    example: {"amount":5} → {"amount":"six"}\n',
+    ]);
+    const refused = await run(['apply', '-f', 'catalogue.yaml', '--yes']);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('example.amount')]);
+
+    await run(['export', '--project', 'uid:catalogue', '-f', 'exported.yaml']);
+    expect(readFileSync(join(scratch, 'exported.yaml'), 'utf8')).toContain('name: order/paid\n');
+    const same = await run(['diff', '-f', 'exported.yaml', '--json']);
+    expect([same.code, JSON.parse(same.stdout)]).toMatchObject([0, { unchanged: 5 }]);
+    await client.projects.delete('uid:catalogue');
+  }, 240_000);
+
   it('refuses without --yes, and prunes with a name', async () => {
     writeFileSync(
       join(scratch, 'team.yaml'),

@@ -89,6 +89,38 @@ describe('posthorn event-type', () => {
     },
   );
 
+  it('creates, changes, lists and deletes one, and tests a webhook with its example', async () => {
+    const ofProject = ['--project', projectId, '--json'];
+    const example = { amount: 12.5 };
+    const cli = async (...args: string[]): Promise<unknown> => {
+      const { code, printed } = await posthornCli(['event-type', ...args, ...ofProject]);
+      expect(code).toBe(EXIT.ok);
+      return JSON.parse(printed);
+    };
+    const names = async () => {
+      const listed = (await cli('list', '--group', 'Refunds')) as { name: string }[];
+      return listed.map(({ name }) => name);
+    };
+    const given = ['--name', 'refund/made', '--group', 'Refunds'];
+    await cli('create', ...given, '--example', JSON.stringify(example));
+    await cli('update', 'refund/made', '--schema', '{"type":"object"}');
+    expect(await cli('get', 'refund/made')).toMatchObject({ schemaVersion: 2, example });
+    expect(await names()).toEqual(['refund/made']);
+
+    const resources = createResources(posthorn.api);
+    const { id: appId } = await resources.app({ projectId });
+    const { id } = await resources.webhook({ appId, url: 'https://example.com/hook' });
+    const test = ['webhook', 'test', id, '--event-type', 'refund/made', '--json'];
+    const { printed } = await posthornCli(test);
+    const { messageId } = JSON.parse(printed) as { messageId: string };
+    const sent = await posthorn.api.get(`/api/v1/webhook-messages/${messageId}`);
+    const payload = JSON.stringify(example);
+    expect(dataOf(sent)).toMatchObject({ eventType: 'refund/made', payload });
+
+    await cli('delete', 'refund/made', '--yes');
+    expect(await names()).toEqual([]);
+  });
+
   it.each([
     ['a list', '[]', EXIT.usage],
     ['no YAML', '{', EXIT.usage],

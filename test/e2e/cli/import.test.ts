@@ -178,14 +178,15 @@ describe('posthorn import svix', () => {
     const schemas = { 1: { type: 'object' }, 2: { required: ['a'], examples: [{ a: 1 }] } };
     const paid = { name: 'order.paid', groupName: 'Orders', schemas };
     const wrong = { name: 'order.wrong', schemas: { 1: { unevaluatedItems: false } } };
-    const svix = kept(await startFakeSvix({ apps: [], eventTypes: [paid, wrong] }));
+    const old = { name: 'order.old', archived: true };
+    const svix = kept(await startFakeSvix({ apps: [], eventTypes: [paid, wrong, old] }));
     const project = ['--project', 'uid:svix-types'];
     const planned = await importSvix(svix, ...project, '--dry-run').ended;
-    expect(JSON.parse(planned.stdout)).toMatchObject({ eventTypes: { read: 2, created: 2 } });
+    expect(JSON.parse(planned.stdout)).toMatchObject({ eventTypes: { read: 3, created: 3 } });
     const first = await importSvix(svix, ...project).ended;
     expect(first.code).toBe(1);
     const { eventTypes, findings } = JSON.parse(first.stdout) as ImportReport;
-    expect(eventTypes).toEqual({ read: 2, created: 1, updated: 0, unchanged: 0, failed: 1 });
+    expect(eventTypes).toEqual({ read: 3, created: 2, updated: 0, unchanged: 0, failed: 1 });
     const objects = [{ object: 'Svix event type order.wrong', detail: expect.any(String) }];
     expect(findings).toMatchObject([{ kind: 'failed', count: 1, objects }]);
     expect(await client().eventTypes.get('uid:svix-types', 'order.paid')).toMatchObject({
@@ -193,8 +194,10 @@ describe('posthorn import svix', () => {
       schema: schemas[2],
       example: { a: 1 },
     });
+    const { archived } = await client().eventTypes.get('uid:svix-types', 'order.old');
+    expect(archived).toBe(true);
     const second = await importSvix(svix, ...project).ended;
-    expect(JSON.parse(second.stdout)).toMatchObject({ eventTypes: { unchanged: 1, failed: 1 } });
+    expect(JSON.parse(second.stdout)).toMatchObject({ eventTypes: { unchanged: 2, failed: 1 } });
   });
 
   const endpoint = { url: 'https://example.com/hooks', key: KEY };
@@ -311,15 +314,16 @@ describe('posthorn import svix', () => {
 });
 
 describe('posthorn import convoy', () => {
-  it('signs simple signatures as Convoy did', async () => {
+  it('signs simple signatures as Convoy did, and keeps the filter', async () => {
     const secrets = [{ uid: 's1', value: 'convoy-secret' }];
+    const filter = { body: { n: { $lt: 2 } } };
     const endpoint = {
       uid: '01HSIGNED',
       name: 'Orders',
       owner_id: 'merchant-1',
       url: receiver.url,
       secrets,
-      subscriptions: [{ uid: 'sub_1', filter_config: { event_types: ['*'] } }],
+      subscriptions: [{ uid: 'sub_1', filter_config: { event_types: ['*'], filter } }],
     };
     const convoy = kept(await startFakeConvoy({ project: 'p1', endpoints: [endpoint] }));
     const args = ['import', 'convoy', '--url', convoy.url, '--from-project', 'p1', '--json'];
@@ -332,6 +336,8 @@ describe('posthorn import convoy', () => {
     const [{ headers, body }] = receiver.of(id) as [Receiver['received'][number]];
     const expected = createHmac('sha256', 'convoy-secret').update(body).digest('hex');
     expect(headers['x-convoy-signature']).toBe(expected);
+    const other = await client().messages.send({ appId: 'uid:merchant-1', payload: { n: 2 } });
+    expect((await client().messages.get(other.id)).noTargetReason).toBe('filter');
     expect((await reportOf(run())).webhooks).toMatchObject({ unchanged: 1 });
   });
 });

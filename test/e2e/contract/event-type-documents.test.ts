@@ -198,14 +198,14 @@ describe('An import of event types (C28)', () => {
 
   it('takes a document of a megabyte, and sends a long export part by part', async () => {
     const { id } = await make.project();
-    const text = 'x'.repeat(4_000);
-    const many = Array.from({ length: 250 }, (_, n) => [`type.${n}`, webhook(text)]);
+    const text = 'x'.repeat(1_000);
+    const many = Array.from({ length: 800 }, (_, n) => [`type.${n}`, webhook(text)]);
     const document = documentOf(Object.fromEntries(many) as object);
-    expect(dataOf<Imported>(await importInto(id, document))).toMatchObject({ created: 250 });
+    expect(dataOf<Imported>(await importInto(id, document))).toMatchObject({ created: 800 });
     const found = await exported(id);
-    expect(Object.keys(found.webhooks)).toHaveLength(250);
+    expect(Object.keys(found.webhooks)).toHaveLength(800);
     const again = dataOf<Imported>(await importInto(id, found));
-    expect(again).toEqual({ ...NOTHING, unchanged: 250 });
+    expect(again).toEqual({ ...NOTHING, unchanged: 800 });
   });
 
   it('is completed by a repeat when its gateway was killed between the writes', async () => {
@@ -217,10 +217,11 @@ describe('An import of event types (C28)', () => {
     const settings = { MONGODB_URL: proxy.url, PORT: String(port) };
     const gateway = await posthorn.startProcess('gateway', settings);
     const own = createApiClient(`http://127.0.0.1:${port}`, posthorn.apiKey);
-    proxy.freezeAt('Type 50');
+    // In the second write.
+    proxy.freezeAt('Type 70');
     const sent = own.post(`/api/v1/projects/${id}/import-event-types`, { document });
     const ended = sent.catch(() => undefined);
-    await eventually('a part of the event types', async () => (await listed(id)).length >= 40);
+    await eventually('a part of the event types', async () => (await listed(id)).length >= 60);
     await Promise.all([proxy.close(), killHard(gateway)]);
     await ended;
     const part = (await listed(id)).length;

@@ -224,6 +224,56 @@ describe('a record that cannot be accepted', () => {
   });
 });
 
+describe.each([
+  ['known', []],
+  ['validated', ['payload_invalid']],
+] as const)('a record for a project with the policy %s', (policy, codes) => {
+  it('is rejected when the catalogue does not have its event type or payload, and others are accepted', async () => {
+    const { api } = posthorn;
+    const made = await api.post('/api/v1/projects', { name: policy, eventTypePolicy: policy });
+    const { id: projectId } = dataOf<{ id: string }>(made, 201);
+    const schema = { type: 'object', required: ['amount'] };
+    const catalogue = `/api/v1/projects/${projectId}/event-types`;
+    dataOf(await api.post(catalogue, { name: 'order.paid', schema }), 201);
+    dataOf(await api.post(catalogue, { name: 'order.old', archived: true }), 201);
+    const app = await api.post('/api/v1/apps', { name: policy, projectId });
+    const { id: appId } = dataOf<{ id: string }>(app, 201);
+    dataOf(await api.post('/api/v1/webhooks', { url: receiver.url, appId }), 201);
+
+    const record = (value: object, eventType?: string): KafkaRecord => ({
+      value: JSON.stringify({ policy, ...value }),
+      headers: {
+        'posthorn-app-id': appId,
+        ...(eventType !== undefined && { 'posthorn-event-type': eventType }),
+      },
+      partition: 0,
+    });
+    const good = record({ amount: 1 }, 'order.paid');
+    const wrong = record({}, 'order.paid');
+    const idOf = ({ partition, offset }: ShownReject): string => `${partition}:${offset}`;
+    const before = new Set((await rejects()).map(idOf));
+    const unknown = [
+      record({ amount: 2 }, 'order.padi'),
+      record({ amount: 3 }, 'order.old'),
+      record({ amount: 4 }),
+    ];
+    await produce([...unknown, wrong, good]);
+    await eventually('the good one', () => bodies().includes(String(good.value)));
+    const wanted = [...unknown.map(() => 'event_type_unknown'), ...codes];
+    const found = await eventually('the others', async () => {
+      const own = (await rejects()).filter((each) => !before.has(idOf(each)));
+      return own.length >= wanted.length ? own : null;
+    });
+    expect(found.map(({ code }) => code).toSorted()).toEqual(wanted.toSorted());
+    expect(bodies().includes(String(wrong.value))).toBe(policy === 'known');
+    const own = bodies().filter((body) => body.includes(`"policy":"${policy}"`));
+    expect(own).toHaveLength(5 - wanted.length);
+    for (const { message } of found.filter(({ code }) => code === 'payload_invalid')) {
+      expect(message).toContain('payload.amount');
+    }
+  });
+});
+
 describe('ingestion', () => {
   it('goes on within 15 s after its process is killed, and accepts every record once and in order', async () => {
     const count = 1_600;

@@ -13,9 +13,10 @@ export async function startApi(
     request.on('data', (chunk: Buffer) => (body += chunk.toString()));
     request.on('end', () => {
       got.push([request.method, request.url?.replace('/api/v1', ''), body].join(' ').trim());
-      const isList = /^\/api\/v1\/(\w|-)+(\?|$)|\/deliveries$|\/ordering-keys(\?|$)/.test(
-        request.url ?? '',
-      );
+      const isList =
+        /^\/api\/v1\/(\w|-)+(\?|$)|\/deliveries$|\/(ordering-keys|event-types)(\?|$)/.test(
+          request.url ?? '',
+        );
       const isOne =
         request.method !== 'GET' || !isList || /overview|stats|find\?/.test(String(request.url));
       response.setHeader('content-type', 'application/json');

@@ -3,10 +3,17 @@ import { STRICT_EGRESS } from '@posthorn/domain/egress.ts';
 import { type AuthFields, authMethodOf } from '@posthorn/domain/auth-methods.ts';
 import { type GivenFields, newValues, withoutSecrets } from '@posthorn/domain/webhook-fields.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
-import { changedFields, newFields } from '@posthorn/domain/object-fields.ts';
+import {
+  changedFields,
+  createShape,
+  newFields,
+  responseFields,
+} from '@posthorn/domain/object-fields.ts';
+import { EVENT_TYPE_FIELDS } from '@posthorn/domain/event-type-fields.ts';
 import { PROJECT_FIELDS } from '@posthorn/domain/project-fields.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import { createHash } from 'node:crypto';
+import { z } from 'zod';
 import { ApiError } from '../../../services/gateway/src/api-error.ts';
 import { ERROR_CODES } from '../../../services/gateway/src/error-codes.ts';
 import {
@@ -42,11 +49,12 @@ const PREFIXES = { projects: 'proj', apps: 'app', webhooks: 'wh' } as const;
 const REFERENCES = { projectId: 'projects', appId: 'apps' } as const;
 const TIME = '2026-01-31T09:30:00.000Z';
 
+const eventTypeBody = z.object(createShape(EVENT_TYPE_FIELDS));
 const createBody = createWebhookBody(STRICT_EGRESS);
 const updateBody = updateWebhookBody(STRICT_EGRESS);
 
 /**
- * Projects, apps and webhooks of one company in memory, behind `fetch`. Webhooks are checked and changed by the functions
+ * Projects, event types, apps and webhooks of one company in memory, behind `fetch`. Webhooks are checked and changed by the functions
  * of the gateway; keys, quotas and messages are not modelled.
  */
 export class ModelApi {
@@ -59,6 +67,8 @@ export class ModelApi {
     apps: new Map<string, Fields>(),
     webhooks: new Map<string, Webhook>(),
   };
+  /** By project, then by name. */
+  readonly #eventTypes = new Map<string, Map<string, Fields>>();
   #count = 0;
 
   readonly fetch = async (address: string, init: RequestInit): Promise<Response> => {
@@ -95,9 +105,11 @@ export class ModelApi {
 
   #handle(method: string, path: string, query: URLSearchParams, body: Fields): Answer {
     try {
-      const [, name = '', id, action] = path.split('/');
+      const [, name = '', id, action, inner] = path.split('/');
       if (name === 'find-apps') return this.#find('apps', query);
       if (name === 'find-webhooks') return this.#find('webhooks', query);
+      if (action === 'event-types')
+        return this.#handleEventType(method, this.#idOf('projects', id ?? ''), inner, body);
       const kind = name as Kind;
       if (id === undefined) return this.#list(kind, query);
       if (action === 'rotate-secret')
@@ -124,6 +136,29 @@ export class ModelApi {
     if (!reference.startsWith('uid:')) return reference;
     const objects = [...this.#objects[kind]] as [string, { uid?: unknown }][];
     return objects.find(([, { uid }]) => `uid:${String(uid)}` === reference)?.[0] ?? reference;
+  }
+
+  /** Updates are upserts. */
+  #handleEventType(
+    method: string,
+    projectId: string,
+    path: string | undefined,
+    body: Fields,
+  ): Answer {
+    const own = this.#eventTypes.get(projectId) ?? new Map<string, Fields>();
+    this.#eventTypes.set(projectId, own);
+    if (path === undefined) return { status: 200, data: [...own.values()] };
+    const name = decodeURIComponent(path);
+    const before = own.get(name);
+    if (method === 'PUT') {
+      const given = before ? { ...before, ...body } : body;
+      const known = Object.entries(given).filter(([, value]) => value !== null);
+      const parsed = eventTypeBody.safeParse({ ...Object.fromEntries(known), name });
+      if (!parsed.success) throw new ApiError('invalid_request', parsed.error.message);
+      const fields = newFields(EVENT_TYPE_FIELDS, parsed.data);
+      own.set(name, responseFields(EVENT_TYPE_FIELDS, fields));
+    } else if (!before) throw new ApiError('not_found', name);
+    return { status: 200, data: own.get(name) };
   }
 
   #shown(kind: Kind, id: string, query = new URLSearchParams()): object {

@@ -14,6 +14,8 @@ export interface Pair {
 
 interface Shape {
   projects: number;
+  /** None when left out. */
+  eventTypes?: number;
   apps: number;
   webhooks: number;
   certificates: readonly Pair[];
@@ -50,6 +52,22 @@ const project = fc.record({
   name: text,
   description: optional(text),
   metadata: optional(metadata),
+});
+/** Webhooks of a project without event types could select none. */
+const policed = fc
+  .tuple(project, optional(fc.constantFrom('open', 'known', 'validated')))
+  .map(([fields, eventTypePolicy]) => ({ ...fields, eventTypePolicy }));
+const schema = fc.constantFrom<object>(
+  {},
+  { type: 'object', required: ['a'] },
+  { enum: [1, null] },
+);
+const eventType = fc.record({
+  description: optional(text),
+  group: optional(text),
+  schema: optional(schema),
+  deprecated: optional(fc.boolean()),
+  archived: optional(fc.boolean()),
 });
 const app = fc.record({
   name: text,
@@ -164,6 +182,7 @@ const webhookOf = (certificates: readonly Pair[]): fc.Arbitrary<Fields> =>
 /** Documents whose fields are valid, each by itself. The same uids and owners come each time. */
 export function randomDocuments({
   projects,
+  eventTypes = 0,
   apps,
   webhooks,
   certificates,
@@ -171,14 +190,25 @@ export function randomDocuments({
   const many = (fields: fc.Arbitrary<Fields>, count: number) =>
     fc.array(fields, { minLength: count, maxLength: count });
   return fc
-    .tuple(many(project, projects), many(app, apps), many(webhookOf(certificates), webhooks))
-    .map(([ofProjects, ofApps, ofWebhooks]) => [
+    .tuple(
+      many(eventTypes > 0 ? policed : project, projects),
+      many(eventType, eventTypes),
+      many(app, apps),
+      many(webhookOf(certificates), webhooks),
+    )
+    .map(([ofProjects, ofTypes, ofApps, ofWebhooks]) => [
       ...ofWebhooks.map((fields, n) =>
         finished('Webhook', n, { ...webhookOwner(n, { projects, apps }), ...fields }),
       ),
       ...ofApps.map((fields, n) =>
         finished('App', n, { projectId: `uid:project-${n % projects}`, ...fields }),
       ),
+      ...ofTypes.map((fields, n) => {
+        const owned = { projectId: `uid:project-${n % projects}`, ...fields };
+        const { env, document } = finished('EventType', n, owned);
+        const { uid: _uid, ...others } = document;
+        return { env, document: { name: `order/type:${n}`, ...others } };
+      }),
       ...ofProjects.map((fields, n) => finished('Project', n, fields)),
     ]);
 }

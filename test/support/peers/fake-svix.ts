@@ -39,6 +39,7 @@ export interface SvixEventTypeRecord {
   description?: string;
   groupName?: string | null;
   deprecated?: boolean;
+  archived?: boolean;
   /** By version, shown with `with_content`. */
   schemas?: Record<string, object> | null;
 }
@@ -73,8 +74,10 @@ export async function startFakeSvix(
     const [, , kind, appId, list, endpointId, part] = steps;
     if (kind === 'event-type' && appId === undefined) {
       const isWhole = query.get('with_content') === 'true';
+      const isAll = query.get('include_archived') === 'true';
+      const listed = eventTypes.filter(({ archived = false }) => isAll || !archived);
       return listOf(
-        eventTypes.map((each) => eventTypeOf(each, isWhole)),
+        listed.map((each) => eventTypeOf(each, isWhole)),
         query,
         pageSize,
       );

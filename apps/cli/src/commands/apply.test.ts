@@ -126,7 +126,7 @@ describe('posthorn diff', () => {
     expect(stderr.split('\n').map((line) => line.replaceAll(`${folder}/`, ''))).toEqual([
       'error: The documents have 2 problems:',
       '  shop.yaml:4: Project shop: nmae is not a field of this kind',
-      '  shop.yaml:6: kind must be Project, App, Webhook, not Pod',
+      '  shop.yaml:6: kind must be Project, EventType, App, Webhook, not Pod',
       'see posthorn diff --help',
       '',
     ]);

@@ -40,9 +40,11 @@ export function addApplyCommands(program: Command, session: Session): void {
   const fileHelp = 'YAML file, folder of them, or - for standard input; may be repeated';
   program
     .command('export')
-    .description('print projects, apps and webhooks as documents for apply, without secrets')
+    .description(
+      'print projects, event types, apps and webhooks as documents for apply, without secrets',
+    )
     .option('-f, --file <path>', 'write a file in place of standard output')
-    .option('--project <id>', 'only this project, its apps and their webhooks')
+    .option('--project <id>', 'only this project, its event types, its apps and their webhooks')
     .option('--app <id>', 'only this app and its webhooks')
     .option('--assign-uids', 'make the id of each object without a uid its uid')
     .action((options) => runExport(session, options));

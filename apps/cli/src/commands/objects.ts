@@ -36,6 +36,10 @@ export interface ListOption {
 export interface ObjectKind<T extends object> {
   name: string;
   description: string;
+  /** What the commands take for one object; `<id>` when left out. */
+  argument?: ObjectArgument;
+  /** The option that every command needs, for objects whose names are unique in their owner only. */
+  owner?: ListOption;
   fields: readonly Field[];
   /** Fills in what a creation needs and the project's configuration has. */
   complete?: (session: Session, body: Record<string, unknown>) => void;
@@ -49,10 +53,23 @@ export interface ObjectKind<T extends object> {
   list: (session: Session, options: Options) => List<T>;
   getOptions?: readonly ListOption[];
   get: (session: Session, id: string, options: Options) => PromiseLike<object>;
-  create: (api: Posthorn, body: never, options: Creation) => PromiseLike<{ id: string }>;
-  update: (api: Posthorn, id: string, body: object, options: Upsert) => PromiseLike<{ id: string }>;
-  delete: (api: Posthorn, id: string) => PromiseLike<unknown>;
+  create: (api: Posthorn, body: never, how: Creation, options: Options) => PromiseLike<Named>;
+  update: (
+    api: Posthorn,
+    id: string,
+    body: object,
+    how: Upsert,
+    options: Options,
+  ) => PromiseLike<Named>;
+  delete: (api: Posthorn, id: string, options: Options) => PromiseLike<unknown>;
 }
+
+interface ObjectArgument {
+  name: string;
+  help: string;
+}
+
+type Named = { id: string } | { name: string };
 
 interface Creation {
   idempotencyKey?: string | undefined;
@@ -134,9 +151,7 @@ export function addObjectCommands<T extends object>(
 ): Command {
   const command: Command = program.command(kind.name).description(kind.description);
   addListCommand(command, session, kind);
-  const get = command
-    .command('get')
-    .argument('<id>', ID)
+  const get = addOneCommand(command, 'get', kind)
     .description(`print ${articleOf(kind.name)}`)
     .action(async (id, options: Options) => {
       session.output.value(await kind.get(session, id, options));
@@ -144,16 +159,31 @@ export function addObjectCommands<T extends object>(
   addListOptions(get, kind.getOptions ?? []);
   addCreate(command, session, kind);
   addUpdate(command, session, kind);
-  command
-    .command('delete')
-    .argument('<id>', ID)
+  addOneCommand(command, 'delete', kind)
     .description(`delete ${articleOf(kind.name)} ${kind.deletes}`)
-    .action(async (id) => {
+    .action(async (id, options: Options) => {
       await session.confirm(`Delete the ${kind.name} ${id} ${kind.deletes}?`);
-      await kind.delete(session.api, id);
+      await kind.delete(session.api, id, options);
       session.output.done(`The ${kind.name} ${id} is deleted.`, { id });
     });
   return command;
+}
+
+/** Adds a command for one object. */
+function addOneCommand(
+  parent: Command,
+  name: string,
+  { argument = { name: 'id', help: ID }, owner }: Pick<ObjectKind<never>, 'argument' | 'owner'>,
+): Command<[string]> {
+  const command: Command<[string]> = parent
+    .command(name)
+    .argument(`<${argument.name}>`, argument.help);
+  addOwner(command, owner);
+  return command;
+}
+
+function addOwner(command: WithOptions, owner: ListOption | undefined): void {
+  if (owner) command.addOption(new Option(owner.flags, owner.help).makeOptionMandatory());
 }
 
 /** Adds `list`, whose options choose the items. */
@@ -165,7 +195,9 @@ export function addListCommand<T>(
     listOptions,
     list,
     columns,
+    owner,
   }: {
+    owner?: ListOption;
     listHelp: string;
     listOptions: readonly ListOption[];
     list: (session: Session, options: Options) => List<T>;
@@ -179,6 +211,7 @@ export function addListCommand<T>(
     .action(async ({ limit, ...options }) => {
       await session.output.list(list(session, options), columns, limit);
     });
+  addOwner(command, owner);
   addListOptions(command, listOptions);
 }
 
@@ -197,6 +230,7 @@ function addCreate<T extends object>(parent: Command, session: Session, kind: Ob
     .command('create')
     .description(`create ${articleOf(kind.name)}`)
     .addHelpText('after', `\nExample:\n  ${kind.createExample}`);
+  addOwner(create, kind.owner);
   addFields(create, kind.fields);
   create
     .option('--idempotency-key <key>', 'create it once, however often the command runs within 24 h')
@@ -205,14 +239,13 @@ function addCreate<T extends object>(parent: Command, session: Session, kind: Ob
       kind.complete?.(session, body);
       requireFields(kind.fields, body);
       const idempotencyKey = options.idempotencyKey as string | undefined;
-      session.output.value(await kind.create(session.api, body as never, { idempotencyKey }));
+      const how = { idempotencyKey };
+      session.output.value(await kind.create(session.api, body as never, how, options));
     });
 }
 
 function addUpdate<T extends object>(parent: Command, session: Session, kind: ObjectKind<T>): void {
-  const update: Command<[string]> = parent
-    .command('update')
-    .argument('<id>', ID)
+  const update = addOneCommand(parent, 'update', kind)
     .description(`change fields of ${articleOf(kind.name)}; others keep their values`)
     .addHelpText('after', `\nExample:\n  ${kind.updateExample}`);
   addFields(update, kind.fields);
@@ -220,14 +253,15 @@ function addUpdate<T extends object>(parent: Command, session: Session, kind: Ob
   update
     .option(
       '--upsert',
-      'create it when nothing has the uid; then all fields of a creation are needed',
+      `create it when nothing has the ${kind.argument?.name ?? 'uid'}; then all fields of a creation are needed`,
     )
     .action(async (id, options: Options) => {
       const body = await readBody(session, kind.fields, options);
       requireChange(kind.fields, body);
       const upsert = options.upsert === true ? true : undefined;
-      const updated = await kind.update(session.api, id, body, { upsert });
-      session.output.done(`The ${kind.name} ${updated.id} is up to date.`, updated);
+      const updated = await kind.update(session.api, id, body, { upsert }, options);
+      const shown = 'id' in updated ? updated.id : updated.name;
+      session.output.done(`The ${kind.name} ${shown} is up to date.`, updated);
     });
 }
 

@@ -182,8 +182,10 @@ export function addWebhookCommands(program: Command, session: Session): void {
     .command('test')
     .argument('<id>', ID)
     .description('send a test message to the webhook alone, and print its delivery')
-    .action(async (id) => {
-      session.output.value(await session.api.webhooks.test(id));
+    .option('--event-type <name>', 'send the example that the catalogue has of this event type')
+    .action(async (id, { eventType }) => {
+      const test = eventType === undefined ? undefined : { eventType };
+      session.output.value(await session.api.webhooks.test(id, test));
     });
   webhook
     .command('health')

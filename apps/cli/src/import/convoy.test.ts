@@ -169,16 +169,21 @@ describe('an endpoint of Convoy', () => {
   it.each([
     ['without a subscription', []],
     [
-      'with a filter',
-      [{ ...ALL, subscription: { filter_config: { filter: { body: { a: 1 } } } } }],
+      'with a filter by a regular expression',
+      [{ ...ALL, subscription: { filter_config: { filter: { body: { a: { $regex: 'b' } } } } } }],
     ],
-    [
-      'with a filter of one event type',
-      [{ ...ALL, filters: [{ event_type: 'a', headers: { b: 1 } }] }],
-    ],
+    ['with a filter on headers', [{ ...ALL, filters: [{ event_type: 'a', headers: { b: 1 } }] }]],
     ['with a function', [{ ...ALL, subscription: { function: 'function transform() {}' } }]],
   ])('is held back %s', (_, subscriptions) => {
     expect(map({}, { subscriptions }).isHeldBack).toBe(true);
+  });
+
+  it('keeps its filter on the body, and reports what is different', () => {
+    const filter_config = { event_types: ['*'], filter: { body: { 'order.amount': { $gt: 5 } } } };
+    const mapped = map({}, { subscriptions: [{ ...ALL, subscription: { filter_config } }] });
+    const filter = { payload: { order: { amount: { $gt: 5 } } } };
+    expect(mapped).toMatchObject({ isHeldBack: false, document: { fields: { filter } } });
+    expect(kindsOf(mapped)).toEqual(['changed']);
   });
 
   it.each(['inactive', 'paused', 'pending'])('comes over disabled when it is %s', (status) => {

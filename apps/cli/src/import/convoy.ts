@@ -1,8 +1,10 @@
 import { type DocumentOf, Secret, type WebhookFields } from '../plan/documents.ts';
+import { type ConvoySubscription, filterOfSubscriptions, hasFilter } from './convoy-filters.ts';
 import {
   collectFindings,
   type CustomHeaders,
   eventTypesOf,
+  filterOf,
   type Finding,
   headersOf,
   type Mapped,
@@ -49,7 +51,7 @@ import {
  *  - Authentication: `Authorization: Bearer` and the API key. `X-Convoy-Version` names the format: 2024-04-01 has `url`
  *    and `name` and durations in seconds; before, `target_url` and `title` and texts such as `1m0s`.
  *  - Endpoints with the same `owner_id` get the events of that owner. Events go to the subscriptions of an endpoint:
- *    `filter_config.event_types` with `*` for all, filters of body and headers, and a `function` that transforms.
+ *    `filter_config.event_types` with `*` for all, filters (convoy-filters.ts), and a `function` that transforms.
  *    An endpoint without a subscription gets nothing.
  *  - `status` is active, inactive, paused, or pending in earlier versions. A secret without `expires_at` signs.
  *  - Simple signatures: the HMAC of the body under the text of the secret in `X-Convoy-Signature`, with hash and encoding of
@@ -76,12 +78,6 @@ export interface Signature {
 export interface ConvoyEndpoint {
   endpoint: Json;
   subscriptions: readonly ConvoySubscription[];
-}
-
-export interface ConvoySubscription {
-  subscription: Json;
-  /** Those of single event types, from versions that have them. */
-  filters: readonly Json[];
 }
 
 /** Reads endpoints, and the app of each before it: that of its owner, or one of its own. */
@@ -232,6 +228,7 @@ export function mapEndpoint(
     customHeaders,
     ...tlsOf(jsonOf(endpoint.mtls_client_cert), source, note),
     eventTypes: selection.eventTypes,
+    filter: selection.filter,
     disabled: endpoint.status !== 'active' || endpoint.is_disabled === true,
     rateLimitPerSecond: rateOf(
       numberOf(endpoint.rate_limit),
@@ -266,39 +263,44 @@ function ownMetadata(endpoint: Json, note: Note): Record<string, string | undefi
   };
 }
 
-/** Returns the event types of all subscriptions together. */
+/** Returns the event types of all subscriptions together, and their filter. */
 function selectionOf(
   subscriptions: readonly ConvoySubscription[],
   note: Note,
-): { eventTypes: string[]; isHeldBack: boolean } {
+): Required<Pick<WebhookFields, 'filter' | 'eventTypes'>> & { isHeldBack: boolean } {
   if (subscriptions.length === 0) {
     note('heldBack', 'endpoints without a subscription, which get nothing');
-    return { eventTypes: [], isHeldBack: true };
+    return { eventTypes: [], filter: null, isHeldBack: true };
   }
   const types = subscriptions.flatMap(({ subscription }) =>
     textsOf(jsonOf(subscription.filter_config).event_types),
   );
   const eventTypes = eventTypesOf(types.includes('*') ? [] : types, note);
-  const isFiltered = subscriptions.some(hasFilter);
   const isTransformed = subscriptions.some(({ subscription }) => textOf(subscription.function));
-  if (isFiltered) note('heldBack', 'filters: Posthorn sends it the messages of its event types');
+  const filtered = filterOfAll(subscriptions, note);
   if (isTransformed) note('heldBack', 'transformations: Posthorn sends payloads as they are');
   if (subscriptions.some(hasOwnLimits)) {
     note('leftOut', 'rate limits and retries of subscriptions: those of webhooks count');
   }
   return {
     eventTypes: eventTypes ?? [],
-    isHeldBack: eventTypes === null || isFiltered || isTransformed,
+    filter: filtered.filter,
+    isHeldBack: eventTypes === null || filtered.isHeldBack || isTransformed,
   };
 }
 
-const FILTERED_PARTS = ['body', 'headers', 'query', 'path'] as const;
-
-function hasFilter({ subscription, filters }: ConvoySubscription): boolean {
-  const parts = [jsonOf(jsonOf(subscription.filter_config).filter), ...filters];
-  return parts.some((filter) =>
-    FILTERED_PARTS.some((name) => Object.keys(jsonOf(filter[name])).length > 0),
-  );
+function filterOfAll(
+  subscriptions: readonly ConvoySubscription[],
+  note: Note,
+): ReturnType<typeof filterOf> {
+  if (!subscriptions.some(hasFilter)) return { filter: null, isHeldBack: false };
+  const filter = filterOfSubscriptions(subscriptions);
+  if (filter && Object.keys(filter).length === 0) return { filter: null, isHeldBack: false };
+  const filtered = filterOf(filter, note);
+  if (filtered.filter) {
+    note('changed', 'filters: a field that a message lacks meets no condition');
+  }
+  return filtered;
 }
 
 function hasOwnLimits({ subscription }: ConvoySubscription): boolean {

@@ -39,6 +39,12 @@ describe('an event type of Svix', () => {
     expect(JSON.stringify(mapped.webhook)).not.toContain('schema');
   });
 
+  it.each([true, false])('that is archived (%j) stays so', (archived) => {
+    const { webhook } = mapSvixEventType({ name: 'a', archived }) as MappedEventType;
+    expect(webhook).toMatchObject({ post: archived ? { 'x-archived': true } : {} });
+    expect(JSON.stringify(webhook).includes('x-archived')).toBe(archived);
+  });
+
   it.each(['größe', '', 'x'.repeat(129)])('with the name %j is reported', (name) => {
     expect(mapSvixEventType({ name })).toMatchObject({ kind: 'Unmapped', findings: [{}] });
   });

@@ -16,6 +16,7 @@ export interface PeerEventType {
   schema: object | undefined;
   example: object | undefined;
   isDeprecated: boolean;
+  isArchived: boolean;
 }
 
 const NAME = new RegExp(EVENT_TYPE_RULES.name.pattern);
@@ -24,7 +25,7 @@ const { maxChars: MAX_GROUP } = EVENT_TYPE_RULES.group;
 
 /** Returns the event type with what fits, and `findings` for the rest. */
 export function mapEventType(
-  { name, source, isDeprecated, schema, example, ...texts }: PeerEventType,
+  { name, source, isDeprecated, isArchived, schema, example, ...texts }: PeerEventType,
   findings: Finding[],
   note: Note,
 ): MappedEventType | Unmapped {
@@ -39,6 +40,7 @@ export function mapEventType(
     description,
     ...(group !== '' && { tags: [group] }),
     deprecated: isDeprecated,
+    ...(isArchived && { 'x-archived': true }),
     requestBody: { content: { 'application/json': content } },
   };
   return { kind: 'EventType', name, source, webhook: { post }, findings };

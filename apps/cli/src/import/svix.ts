@@ -50,7 +50,8 @@ import {
  * its libraries (2.5.0):
  *  - Routes under /api/v1: app, app/{id}/endpoint and app/{id}/destination are lists with `limit` (at most 250),
  *    `iterator`, `data`, `done`. Of an endpoint: secret, headers, transformation. A path takes ids and uids.
- *  - event-type is a list too, without archived ones; `with_content` adds `schemas` by version, with `examples` in them.
+ *  - event-type is a list too, with archived ones by `include_archived`; `with_content` adds `schemas` by version, with
+ *    `examples` in them.
  *  - Authentication: `Authorization: Bearer`. The end of a token names its region.
  *  - uids have up to 256 letters, digits and - _ . ; those of endpoints are unique in their app.
  *  - A secret is base64 of random bytes with or without `whsec_`; for asymmetric signatures it is `whpk_` and the public key.
@@ -104,7 +105,7 @@ export async function* readSvix(api: PeerApi, target: Target): AsyncGenerator<Ma
 }
 
 async function* readEventTypes(api: PeerApi): AsyncGenerator<Mapped> {
-  const query = { with_content: 'true' };
+  const query = { with_content: 'true', include_archived: 'true' };
   for await (const type of objectsOf(pagesOf(api, '/api/v1/event-type', query))) {
     if (type instanceof PeerRefusal) yield unreadable('event types', 'event types', type);
     else yield mapSvixEventType(type);
@@ -130,6 +131,7 @@ export function mapSvixEventType(type: Json): MappedEventType | Unmapped {
     schema: newest === 0 ? undefined : schema,
     example: jsonsOf(schema.examples)[0],
     isDeprecated: type.deprecated === true,
+    isArchived: type.archived === true,
   };
   return mapEventType(mapped, findings, note);
 }

@@ -3,6 +3,7 @@ import {
   type AuthMethod,
   AuthenticationError,
   ConnectionError,
+  type EventType,
   type FoundWebhook,
   NotFoundError,
   type Posthorn,
@@ -11,7 +12,7 @@ import {
   type WebhookWithAuth,
 } from '@posthorn/client';
 import { CommandFailure } from '../failures.ts';
-import { type Document, FIELD_RULES, type Kind, KINDS, Secret } from './documents.ts';
+import { type Document, eventTypeKeyOf, FIELD_RULES, type Kind, Secret } from './documents.ts';
 import type {
   Change,
   Creation,
@@ -46,7 +47,10 @@ export async function readPresent(
   documents: readonly Document[],
   { prune = false }: PlanOptions = {},
 ): Promise<Present> {
-  const listed = prune ? await listEverything(api) : await findNamed(api, uidsOf(documents));
+  const listed = [
+    ...(prune ? await listEverything(api) : await findNamed(api, uidsOf(documents))),
+    ...(await findEventTypes(api, documents)),
+  ];
   const byName = new Map(documents.map((each) => [`${each.kind} ${each.uid}`, each]));
   const objects = await inParallel(listed, async (each) => {
     const document = byName.get(`${each.kind} ${each.uid ?? ''}`);
@@ -74,7 +78,8 @@ export async function readEverything(
 ): Promise<Present & { others: readonly PresentObject[] }> {
   const projectId = project && (await api.projects.get(project, OPTIONS)).id;
   const appId = app && (await api.apps.get(app, OPTIONS)).id;
-  const listed = await listEverything(api);
+  const owners = await listEverything(api);
+  const listed = appId ? owners : [...owners, ...(await listEventTypes(api, owners, projectId))];
   const apps = listed.filter(({ kind, id, fields }) => {
     return kind === 'App' && (appId ? id === appId : !projectId || fields.projectId === projectId);
   });
@@ -113,7 +118,12 @@ function presentOf(objects: readonly PresentObject[]): Present {
 
 /** Of the documents, and of what they refer to. */
 function uidsOf(documents: readonly Document[]): Uids {
-  const uids = { Project: new Set<string>(), App: new Set<string>(), Webhook: new Set<string>() };
+  const uids = {
+    Project: new Set<string>(),
+    EventType: new Set<string>(),
+    App: new Set<string>(),
+    Webhook: new Set<string>(),
+  };
   for (const { kind, uid, fields } of documents) {
     uids[kind].add(uid);
     for (const [field, { owner }] of Object.entries(FIELD_RULES[kind])) {
@@ -128,7 +138,10 @@ function uidsOf(documents: readonly Document[]): Uids {
 /** Custom headers are masked too, as their names suggest. */
 function needsSecrets({ fields }: Document): boolean {
   const { customHeaders } = fields as { customHeaders?: readonly { value: unknown }[] | null };
-  const values = [...Object.values(fields), ...(customHeaders ?? []).map(({ value }) => value)];
+  const values: unknown[] = [
+    ...Object.values<unknown>(fields),
+    ...(customHeaders ?? []).map(({ value }) => value),
+  ];
   const isLiteral = customHeaders?.some(({ value }) => typeof value === 'string') === true;
   return isLiteral || values.some((value) => value instanceof Secret && value.isGiven);
 }
@@ -150,6 +163,40 @@ async function findNamed(api: Posthorn, uids: Uids): Promise<Listed[]> {
     }),
     ...webhooks.flat().map((each) => listedWebhook(each, {})),
   ];
+}
+
+/** Named as their documents name them. Their project is known to the API. */
+async function findEventTypes(api: Posthorn, documents: readonly Document[]): Promise<Listed[]> {
+  const named = documents.filter(({ kind }) => kind === 'EventType');
+  const found = await inParallel(named, async ({ uid }) => {
+    const { project, name } = eventTypeKeyOf(uid);
+    const eventType = await nullIfMissing(api.eventTypes.get(project, name, {}, OPTIONS));
+    return eventType && listedEventType(uid, fieldsOf('EventType', eventType));
+  });
+  return found.flatMap(toList);
+}
+
+/** Those of all projects, or of one. */
+async function listEventTypes(
+  api: Posthorn,
+  listed: readonly Listed[],
+  projectId: string | undefined,
+): Promise<Listed[]> {
+  const projects = listed.filter(
+    ({ kind, id }) => kind === 'Project' && (projectId === undefined || id === projectId),
+  );
+  const eventTypes = await inParallel(projects, async ({ id }) => {
+    const found = await collect(api.eventTypes.list(id, {}, OPTIONS));
+    return found.map(({ name }) => ({
+      ...listedEventType(`${id}/${name}`, { projectId: id }),
+      isWhole: false,
+    }));
+  });
+  return eventTypes.flat();
+}
+
+function listedEventType(uid: string, fields: Fields): Listed {
+  return { kind: 'EventType', id: uid, uid, fields, isWhole: true };
 }
 
 function listsOfIds(uids: ReadonlySet<string>): string[][] {
@@ -205,6 +252,11 @@ async function readWhole(
         return api.projects.get(id, OPTIONS).then((project) => fieldsOf(kind, project));
       case 'App':
         return api.apps.get(id, OPTIONS).then((app) => fieldsOf(kind, app));
+      case 'EventType': {
+        const { project, name } = eventTypeKeyOf(id);
+        const whole = api.eventTypes.get(project, name, {}, OPTIONS);
+        return whole.then((eventType) => fieldsOf(kind, eventType));
+      }
       case 'Webhook':
         return api.webhooks.get(id, { secrets: withSecrets }, OPTIONS).then(fieldsOfWebhook);
     }
@@ -216,7 +268,7 @@ async function readWhole(
 type Fields = PresentObject['fields'];
 
 /** Returns the fields of a document, with the default of each that responses leave out. */
-function fieldsOf(kind: Kind, shown: Project | App): Fields {
+function fieldsOf(kind: Kind, shown: Project | App | EventType): Fields {
   const values: Fields = { ...shown };
   const fields = Object.entries(FIELD_RULES[kind]).map(([field, rule]): [string, unknown] => [
     field,
@@ -270,31 +322,37 @@ export async function applyPlan(
   { changes }: Plan,
   { onOutcome }: ApplyOptions = {},
 ): Promise<Outcome[]> {
-  const failed = new Set<string>();
+  const failed = new Map<string, Change['action']>();
   const make = async (change: Change): Promise<Outcome> => {
     const error = await errorOf(api, change, failed);
-    if (error !== null && change.action !== 'update') failed.add(`${change.kind} ${change.uid}`);
+    if (error !== null) failed.set(`${change.kind} ${change.uid}`, change.action);
     const outcome = { change, error };
     onOutcome?.(outcome);
     return outcome;
   };
   const outcomes: Outcome[] = [];
-  const isLast = ({ action }: Change): boolean => action === 'delete';
-  const groups = [
-    ...KINDS.map((kind) => changes.filter((each) => each.kind === kind && !isLast(each))),
-    ...KINDS.toReversed().map((kind) =>
-      changes.filter((each) => each.kind === kind && isLast(each)),
-    ),
-  ];
-  for (const group of groups) outcomes.push(...(await inParallel(group, make)));
+  for (const group of groupsOf(changes)) outcomes.push(...(await inParallel(group, make)));
   return outcomes;
 }
 
-async function errorOf(
-  api: Posthorn,
-  change: Change,
-  failed: ReadonlySet<string>,
-): Promise<unknown> {
+/** Returns the changes that may be made at once: those of one kind in a row, and deletions by themselves. */
+function groupsOf(changes: readonly Change[]): Change[][] {
+  const groups: Change[][] = [];
+  for (const change of changes) {
+    const last = groups.at(-1);
+    const before = last?.[0];
+    const isSame =
+      before?.kind === change.kind && (before.action === 'delete') === (change.action === 'delete');
+    if (last && isSame) last.push(change);
+    else groups.push([change]);
+  }
+  return groups;
+}
+
+/** The changes that failed, by the names of their objects. */
+type Failed = ReadonlyMap<string, Change['action']>;
+
+async function errorOf(api: Posthorn, change: Change, failed: Failed): Promise<unknown> {
   try {
     await makeChange(api, change, failed);
     return null;
@@ -308,21 +366,21 @@ function isForAll(error: unknown): boolean {
   return [ConnectionError, TimeoutError, AuthenticationError].some((type) => error instanceof type);
 }
 
-async function makeChange(
-  api: Posthorn,
-  change: Change,
-  failed: ReadonlySet<string>,
-): Promise<void> {
+async function makeChange(api: Posthorn, change: Change, failed: Failed): Promise<void> {
   switch (change.action) {
     case 'create': {
       const owner = failedOwnerOf(change, failed);
       if (owner !== null) throw new CommandFailure(`not tried, because ${owner} was not created`);
-      await put(api, change.kind, `uid:${change.uid}`, change.body, true);
+      const { kind, uid, body } = change;
+      await put(api, kind, kind === 'EventType' ? uid : `uid:${uid}`, body, true);
       return;
     }
-    case 'update':
+    case 'update': {
+      const before = change.after?.find((name) => failed.has(name));
+      if (before !== undefined) throw new CommandFailure(`not tried, because ${before} failed`);
       await update(api, change);
       return;
+    }
     case 'delete':
       await nullIfMissing(deletionOf(api, change.kind, change.id));
       return;
@@ -331,14 +389,15 @@ async function makeChange(
   }
 }
 
-function failedOwnerOf({ kind, body }: Creation, failed: ReadonlySet<string>): string | null {
+function failedOwnerOf({ kind, body }: Creation, failed: Failed): string | null {
   const owners = Object.entries(FIELD_RULES[kind]).flatMap(([field, { owner }]) => {
     const reference = body[field];
     return owner && typeof reference === 'string'
       ? [`${owner} ${reference.replace(/^uid:/, '')}`]
       : [];
   });
-  return owners.find((name) => failed.has(name)) ?? null;
+  // One that was not changed is there.
+  return owners.find((name) => (failed.get(name) ?? 'update') !== 'update') ?? null;
 }
 
 /** The rotation comes first: it may change an `hmacSecret` that the update then sets. */
@@ -359,6 +418,11 @@ function put(
   switch (kind) {
     case 'Project':
       return api.projects.update(id, body, options);
+    case 'EventType': {
+      const { project, name } = eventTypeKeyOf(id);
+      const { projectId: _project, ...fields } = body;
+      return api.eventTypes.update(project, name, fields, options);
+    }
     case 'App':
       return api.apps.update(id, body, options);
     case 'Webhook':
@@ -370,6 +434,10 @@ function deletionOf(api: Posthorn, kind: Kind, id: string): PromiseLike<unknown>
   switch (kind) {
     case 'Project':
       return api.projects.delete(id, OPTIONS);
+    case 'EventType': {
+      const { project, name } = eventTypeKeyOf(id);
+      return api.eventTypes.delete(project, name, OPTIONS);
+    }
     case 'App':
       return api.apps.delete(id, OPTIONS);
     case 'Webhook':

@@ -20,11 +20,24 @@ const HOOK = 'kind: Webhook\nuid: h\nurl: https://example.com\nappId: uid:a\n';
 describe('documents', () => {
   test.each([
     [
-      'kind: EventType\nuid: x',
-      'a.yaml:1: kind must be Project, App, Webhook; this version does not know EventType',
+      'kind: EventType\nuid: x\nprojectId: uid:p',
+      'a.yaml:1: name must be 1 to 128 letters, digits or . _ : / -, and more than dots',
     ],
-    ['kind: Pod\nuid: x', 'a.yaml:1: kind must be Project, App, Webhook, not Pod'],
-    ['uid: x', 'a.yaml:1: kind must be Project, App, Webhook'],
+    [
+      'kind: EventType\nname: ..\nprojectId: uid:p',
+      'a.yaml:2: name must be 1 to 128 letters, digits or . _ : / -, and more than dots',
+    ],
+    ['kind: EventType\nname: a/b', 'a.yaml:1: EventType a/b: projectId is missing'],
+    [
+      'kind: EventType\nname: a\nprojectId: uid:p\nschema: []',
+      'a.yaml:4: EventType a: schema must be an object',
+    ],
+    [
+      'kind: EventType\nname: a\nprojectId: uid:p\n---\nkind: EventType\nname: a\nprojectId: uid:p',
+      'a.yaml:5: EventType uid:p/a is also at a.yaml:1',
+    ],
+    ['kind: Pod\nuid: x', 'a.yaml:1: kind must be Project, EventType, App, Webhook, not Pod'],
+    ['uid: x', 'a.yaml:1: kind must be Project, EventType, App, Webhook'],
     ['kind: App\nuid: a b', 'a.yaml:2: uid must be 1 to 128 letters, digits or . _ -'],
     ['kind: App\nuid: 17', 'a.yaml:2: uid must be 1 to 128 letters, digits or . _ -'],
     [
@@ -67,7 +80,7 @@ describe('documents', () => {
       'a.yaml:5: Webhook h: tls must have {secretFrom: {env: NAME}} for key',
     ],
     [`${HOOK}---\n${HOOK}`, 'a.yaml:6: Webhook h is also at a.yaml:1'],
-    ['- 5', 'a.yaml:1: must have kind, uid and fields'],
+    ['- 5', 'a.yaml:1: must have kind, uid or name, and fields'],
     ['kind: Project\nkind: App', 'a.yaml:2: Map keys must be unique'],
     ['kind: !!js/function x', 'a.yaml:1: Unresolved tag: tag:yaml.org,2002:js/function'],
   ])('are refused with file and line: %j', (text, problem) => {
@@ -80,7 +93,7 @@ describe('documents', () => {
       'The documents have 3 problems:',
       'a.yaml:5: Webhook h: secret is a secret: write {secretFrom: {env: NAME}}',
       'a.yaml:6: Webhook h: foo is not a field of this kind',
-      'a.yaml:8: kind must be Project, App, Webhook, not Pod',
+      'a.yaml:8: kind must be Project, EventType, App, Webhook, not Pod',
     ]);
     expect(problem).not.toContain('hidden');
   });

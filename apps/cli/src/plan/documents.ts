@@ -1,7 +1,8 @@
-import type { CreateApp, CreateProject, CreateWebhook } from '@posthorn/client';
+import type { CreateApp, CreateEventType, CreateProject, CreateWebhook } from '@posthorn/client';
 import {
   APP_RULES,
   type Bounds,
+  EVENT_TYPE_RULES,
   type FieldRule,
   MASK,
   PROJECT_RULES,
@@ -11,12 +12,15 @@ import { isMap, isScalar, isSeq, LineCounter, parseAllDocuments } from 'yaml';
 import { UsageFailure } from '../failures.ts';
 
 /*
- * The documents that `apply` takes: what a project, app or webhook shall be. A field that is left out stays as it is,
- * and null takes it away (docs/contract.md C1.13).
+ * The documents that `apply` takes: what a project, event type, app or webhook shall be. A field that is left out stays
+ * as it is, and null takes it away (docs/contract.md C1.13).
  */
 
-/** In the order in which they are applied: references lead to the kinds before. */
-export const KINDS = ['Project', 'App', 'Webhook'] as const;
+/**
+ * In the order in which they are applied: references lead to the kinds before, and a webhook may select event types that its
+ * project has by then only (docs/contract.md C28.8).
+ */
+export const KINDS = ['Project', 'EventType', 'App', 'Webhook'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** A secret that a document names. Its value is never printed. */
@@ -52,6 +56,8 @@ type SecretField = {
 export type ProjectFields = Omit<CreateProject, 'uid'>;
 /** `projectId` is an id, or `uid:` and a uid. */
 export type AppFields = Omit<CreateApp, 'uid'>;
+/** `projectId` as that of an app. */
+export type EventTypeFields = Omit<CreateEventType, 'name'> & { projectId: string };
 /** `appId` and `projectId` are ids, or `uid:` and a uid. */
 export type WebhookFields = Omit<CreateWebhook, 'uid' | 'customHeaders' | 'tls' | SecretField> &
   Partial<Record<SecretField, Secret | null | undefined>> & {
@@ -73,12 +79,14 @@ export interface TlsFields {
 
 interface FieldsByKind {
   Project: ProjectFields;
+  EventType: EventTypeFields;
   App: AppFields;
   Webhook: WebhookFields;
 }
 
 export interface DocumentOf<K extends Kind> {
   kind: K;
+  /** Of an event type, which has none, its `projectId` and its name: `uid:shop/order.paid`. */
   uid: string;
   /** Where it is written, for people. */
   source: string;
@@ -89,15 +97,27 @@ export type Document = { [K in Kind]: DocumentOf<K> }[Kind];
 
 export type AuthMethod = NonNullable<CreateWebhook['authMethod']>;
 
-/** The fields of each kind, in the order in which an export has them. A document has its uid beside them. */
+/** The fields of each kind, in the order in which an export has them. A document has its uid or name beside them. */
 export const FIELD_RULES: Readonly<Record<Kind, Readonly<Record<string, FieldRule>>>> = {
   Project: withoutUid(PROJECT_RULES),
+  EventType: eventTypeRules(),
   App: withoutUid(APP_RULES),
   Webhook: withoutUid(WEBHOOK_RULES),
 };
 
 function withoutUid<Rules extends { uid: FieldRule }>({ uid: _uid, ...fields }: Rules) {
   return fields;
+}
+
+function eventTypeRules() {
+  const { name: _name, ...fields } = EVENT_TYPE_RULES;
+  return { projectId: APP_RULES.projectId, ...fields };
+}
+
+/** Returns the project and the name of an event type. No id or uid of a project has a `/`. */
+export function eventTypeKeyOf(uid: string): { project: string; name: string } {
+  const end = uid.indexOf('/');
+  return { project: uid.slice(0, end), name: uid.slice(end + 1) };
 }
 
 /** A file, or standard input. */
@@ -115,6 +135,7 @@ const MAX_DOCUMENTS = 20_000;
 const MAX_ALIASES = 100;
 const MAX_PROBLEMS = 20;
 export const UID = new RegExp(PROJECT_RULES.uid.pattern);
+const EVENT_TYPE_NAME = new RegExp(EVENT_TYPE_RULES.name.pattern);
 
 /** Reads YAML, of which JSON is a part. Throws a UsageFailure with the problems, by file and line. */
 export function parseDocuments(sources: readonly SourceText[], env: Env): Document[] {
@@ -172,7 +193,7 @@ function entriesOf(source: SourceText, problems: string[]): Entry[] {
         const placeOf = (field?: string): string =>
           `${source.name}:${lineAt(offsetOf(node, field))}`;
         if (isRecord(item) && isMap(node)) return [{ value: item, placeOf }];
-        problems.push(`${placeOf()}: must have kind, uid and fields`);
+        problems.push(`${placeOf()}: must have kind, uid or name, and fields`);
         return [];
       });
     });
@@ -191,7 +212,7 @@ function offsetOf(node: unknown, field: string | undefined): number | undefined 
 }
 
 function readEntry({ value, placeOf }: Entry, env: Env, problems: string[]): Document | null {
-  const { kind, uid, ...given } = value;
+  const { kind } = value;
   const known = problems.length;
   const report = (field: string | undefined, message: string): void => {
     problems.push(`${placeOf(field)}: ${message}`);
@@ -200,12 +221,11 @@ function readEntry({ value, placeOf }: Entry, env: Env, problems: string[]): Doc
     report('kind', `kind must be ${KINDS.join(', ')}${kind === undefined ? '' : nameOf(kind)}`);
     return null;
   }
-  if (typeof uid !== 'string' || !UID.test(uid)) {
-    const { maxChars } = PROJECT_RULES.uid;
-    report('uid', `uid must be 1 to ${maxChars} letters, digits or . _ -`);
+  const { uid, title, given, problem } = identityOf(kind, value);
+  if (problem) {
+    report(problem.field, problem.message);
     return null;
   }
-  const title = `${kind} ${uid}`;
   const rules = FIELD_RULES[kind];
   const fields = Object.entries(given).flatMap(([name, field]) => {
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
@@ -221,12 +241,43 @@ function readEntry({ value, placeOf }: Entry, env: Env, problems: string[]): Doc
   return { kind, uid, source: placeOf(), fields: Object.fromEntries(fields) } as Document;
 }
 
+interface Identity {
+  /** As a document has it. */
+  uid: string;
+  /** For people. */
+  title: string;
+  given: Entry['value'];
+  problem: { field: string; message: string } | null;
+}
+
+/** Returns what tells a document from the others of its kind, and its other fields. */
+function identityOf(kind: Kind, value: Entry['value']): Identity {
+  if (kind === 'EventType') return identityOfEventType(value);
+  const { kind: _kind, uid, ...given } = value;
+  const isValid = typeof uid === 'string' && UID.test(uid);
+  const { maxChars } = PROJECT_RULES.uid;
+  const message = `uid must be 1 to ${maxChars} letters, digits or . _ -`;
+  const problem = isValid ? null : { field: 'uid', message };
+  return { uid: String(uid), title: `${kind} ${String(uid)}`, given, problem };
+}
+
+function identityOfEventType({ kind, name, ...given }: Entry['value']): Identity {
+  const { maxChars, refused } = EVENT_TYPE_RULES.name;
+  const isValid =
+    typeof name === 'string' &&
+    EVENT_TYPE_NAME.test(name) &&
+    !refused.some((each) => each === name);
+  const message = `name must be 1 to ${maxChars} letters, digits or . _ : / -, and more than dots`;
+  const uid = `${String(given.projectId)}/${String(name)}`;
+  const title = `${String(kind)} ${String(name)}`;
+  return { uid, title, given, problem: isValid ? null : { field: 'name', message } };
+}
+
 function isKind(kind: unknown): kind is Kind {
   return KINDS.some((each) => each === kind);
 }
 
 function nameOf(kind: unknown): string {
-  if (kind === 'EventType') return '; this version does not know EventType';
   return typeof kind === 'string' ? `, not ${kind}` : '';
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { MASK, UNUSED_WITH_ED25519 } from '@posthorn/client/rules';
 import { stringify } from 'yaml';
-import { FIELD_RULES, type Kind, KINDS } from './documents.ts';
+import { eventTypeKeyOf, FIELD_RULES, type Kind, KINDS } from './documents.ts';
 import type { Present, PresentObject } from './plan.ts';
 
 /*
@@ -10,7 +10,12 @@ import type { Present, PresentObject } from './plan.ts';
  */
 
 /** A document as YAML and JSON have it. */
-export type ExportedDocument = Readonly<Record<string, unknown>> & { kind: Kind; uid: string };
+export type ExportedDocument = Readonly<Record<string, unknown>> & {
+  kind: Kind;
+  uid?: string;
+  /** Of an event type, in place of a uid. */
+  name?: unknown;
+};
 
 export interface Export {
   documents: readonly ExportedDocument[];
@@ -33,7 +38,7 @@ export function exportDocuments(
   const write = (variableOf: VariableOf): ExportedDocument[] =>
     named.map(({ kind, uid, fields }) => ({
       kind,
-      uid,
+      ...(kind === 'EventType' ? { name: eventTypeKeyOf(uid).name } : { uid }),
       ...exportedFields(kind, fields, {
         references,
         variableOf: (field) => variableOf(`${uid} ${field}`),

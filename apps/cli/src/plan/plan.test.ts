@@ -16,7 +16,13 @@ import { type Plan, planChanges, type PlanOptions } from './plan.ts';
 type Env = Record<string, string>;
 
 const certificates = ['a.example.com', 'b.example.com'].map((host) => selfSigned(host));
-const documents = randomDocuments({ projects: 2, apps: 2, webhooks: 4, certificates });
+const documents = randomDocuments({
+  projects: 2,
+  eventTypes: 2,
+  apps: 2,
+  webhooks: 4,
+  certificates,
+});
 
 class Company {
   readonly model = new ModelApi();
@@ -73,7 +79,13 @@ describe('random documents', () => {
   }, 120_000);
 
   test('make no difference when their export is applied, which undoes what was changed since', async () => {
-    const noCertificates = randomDocuments({ projects: 2, apps: 2, webhooks: 4, certificates: [] });
+    const noCertificates = randomDocuments({
+      projects: 2,
+      eventTypes: 2,
+      apps: 2,
+      webhooks: 4,
+      certificates: [],
+    });
     await fc.assert(
       fc.asyncProperty(noCertificates, noCertificates, async (first, second) => {
         const company = new Company();
@@ -271,6 +283,76 @@ describe('owners', () => {
     const outcomes = await company.apply(`${SHOP}${WEBHOOK}${other}`);
     expect(failedOf(outcomes)).toEqual(['App orders', 'Webhook hook']);
     expect(company.model.count('apps')).toBe(1);
+  });
+});
+
+describe('event types', () => {
+  const type = (name: string, lines = ''): string =>
+    `---\nkind: EventType\nname: ${name}\nprojectId: uid:shop\n${lines}`;
+  const strict = 'kind: Project\nuid: shop\nname: Shop\neventTypePolicy: validated\n';
+  const TYPES = type('order/paid', 'schema: {type: object}\n') + type('order.sent');
+
+  test('come after a new project and before its policy', async () => {
+    const company = new Company();
+    const plan = await company.plan(strict + TYPES);
+    expect(titlesOf(plan)).toEqual([
+      'create Project shop',
+      'create EventType uid:shop/order/paid',
+      'create EventType uid:shop/order.sent',
+      'update Project shop',
+    ]);
+    expect(failedOf(await company.apply(strict + TYPES))).toEqual([]);
+    const puts = company.model.requests.filter((each) => each.startsWith('PUT'));
+    expect(puts.at(-1)).toBe('PUT /projects/uid:shop');
+    expect((await company.plan(strict + TYPES)).changes).toEqual([]);
+    const { objects } = await readPresent(
+      company.api,
+      parseDocuments([{ name: '', text: strict }], {}),
+    );
+    expect(objects.map(({ fields }) => fields.eventTypePolicy)).toEqual(['validated']);
+  });
+
+  test('come after a policy that becomes weaker', async () => {
+    const company = new Company();
+    await company.apply(strict + TYPES);
+    const known = strict.replace('validated', 'known');
+    const plan = await company.plan(known + type('order.new'));
+    expect(titlesOf(plan)).toEqual(['update Project shop', 'create EventType uid:shop/order.new']);
+  });
+
+  test('that could not be made leave the policy as it is', async () => {
+    const company = new Company();
+    company.model.interfere = ({ method, path }, answer) =>
+      method === 'PUT' && path.includes('order.sent')
+        ? { status: 409, code: 'quota_exceeded' }
+        : answer();
+    const failed = failedOf(await company.apply(strict + TYPES));
+    expect(failed).toEqual(['EventType uid:shop/order.sent', 'Project shop']);
+    company.model.interfere = (_request, answer) => answer();
+    expect(titlesOf(await company.plan(strict + TYPES))).toEqual([
+      'create EventType uid:shop/order.sent',
+      'update Project shop',
+    ]);
+  });
+
+  test('are one and the same under the uid and the id of their project', async () => {
+    const company = new Company();
+    await company.apply(`${SHOP}${TYPES}`);
+    const { id } = await company.api.projects.get('uid:shop');
+    const byId = TYPES.replaceAll('uid:shop', id);
+    expect((await company.plan(byId)).changes).toEqual([]);
+    const changed = byId.replace('type: object', 'type: array');
+    expect(fieldsOf(await company.plan(changed))).toEqual(['schema']);
+    expect(failedOf(await company.apply(changed))).toEqual([]);
+    expect((await company.plan(changed)).changes).toEqual([]);
+  });
+
+  test('have no name in their metadata, and stay when others are pruned', async () => {
+    const company = new Company();
+    const named = { name: 'team', prune: true };
+    await company.apply(`${SHOP}${TYPES}`, {}, named);
+    expect((await company.plan(`${SHOP}${TYPES}`, {}, named)).changes).toEqual([]);
+    expect((await company.plan(SHOP, {}, named)).changes).toEqual([]);
   });
 });
 

@@ -1,8 +1,15 @@
 import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { type FieldRule, MASK, UNUSED_WITH_ED25519, WEBHOOK_RULES } from '@posthorn/client/rules';
+import {
+  type FieldRule,
+  MASK,
+  PROJECT_RULES,
+  UNUSED_WITH_ED25519,
+  WEBHOOK_RULES,
+} from '@posthorn/client/rules';
 import {
   type Document,
+  eventTypeKeyOf,
   FIELD_RULES,
   type HeaderFields,
   type Kind,
@@ -20,7 +27,7 @@ import {
  * only secret that the API never shows, and its certificate, whose fingerprint it shows, has one private key.
  */
 
-/** A project, app or webhook as the API has it, by the names of the fields of a creation. */
+/** A project, event type, app or webhook as the API has it, by the names of the fields of a creation. */
 export interface PresentObject {
   kind: Kind;
   id: string;
@@ -80,6 +87,8 @@ export interface Update extends ChangeBase {
   body: Readonly<Record<string, unknown>>;
   /** The `secret` that a rotation sets before the update; null for none. */
   secret: string | null;
+  /** Names of objects whose changes come before this one, which is not made after a failure of theirs. */
+  after?: readonly string[];
 }
 
 export interface Deletion extends ChangeBase {
@@ -135,13 +144,17 @@ export function planChanges(
   };
   const ordered = KINDS.flatMap((kind) => documents.filter((each) => each.kind === kind));
   const changes = ordered.flatMap((document) => planDocument(document, context) ?? []);
+  const unchanged = documents.length - changes.length;
   const { hidden, notes } = context;
   if (hidden > 0) {
     notes.push(`Secrets that were not compared: ${hidden}. This API key may not see stored ones`);
   }
   return {
-    changes: [...changes, ...(options.prune ? planDeletions(documents, context) : [])],
-    unchanged: documents.length - changes.length,
+    changes: [
+      ...withLatePolicies(changes, context),
+      ...(options.prune ? planDeletions(documents, context) : []),
+    ],
+    unchanged,
     notes,
   };
 }
@@ -162,6 +175,64 @@ function planDocument(document: Document, context: Context): Change | null {
     if (error instanceof NotPossible) return refuse(error.message);
     throw error;
   }
+}
+
+/**
+ * Moves a stricter `eventTypePolicy` of a project behind the changes of its event types: before them, it would refuse the
+ * messages of types that are on their way.
+ */
+function withLatePolicies(changes: readonly Change[], context: Context): Change[] {
+  const ofTypes = changes.filter(({ kind }) => kind === 'EventType');
+  const late: Update[] = [];
+  const first = changes.flatMap((change): Change[] => {
+    const types = ofTypes.filter((each) => isOfProject(each, change, context));
+    const policy = policyOf(change);
+    if (types.length === 0 || !policy) return [change];
+    const { kind, uid } = change;
+    const others = withoutPolicy(change as Creation | Update);
+    const names = [...others, ...types].map((each) => nameOf(each.kind, each.uid));
+    const id = `uid:${uid}`;
+    const body = { eventTypePolicy: policy.after };
+    late.push({
+      action: 'update',
+      kind,
+      uid,
+      id,
+      fields: [policy],
+      body,
+      secret: null,
+      after: names,
+    });
+    return others;
+  });
+  const isOwner = ({ kind }: Change): boolean => kind === 'Project' || kind === 'EventType';
+  return [...first.filter(isOwner), ...late, ...first.filter((each) => !isOwner(each))];
+}
+
+const POLICY = 'eventTypePolicy';
+
+/** Returns the change of a project's policy to a stricter one. */
+function policyOf(change: Change): FieldChange | undefined {
+  if (change.kind !== 'Project' || !('fields' in change)) return undefined;
+  const { choices, default: initial } = PROJECT_RULES[POLICY];
+  const strictness = (policy: unknown): number => choices.findIndex((each) => each === policy);
+  return change.fields.find(
+    ({ field, before = initial, after }) =>
+      field === POLICY && strictness(after) > strictness(before),
+  );
+}
+
+/** Nothing is left of an update of the policy alone. */
+function withoutPolicy(change: Creation | Update): Change[] {
+  const { [POLICY]: _policy, ...body } = change.body;
+  const fields = change.fields.filter(({ field }) => field !== POLICY);
+  return change.action === 'update' && fields.length === 0 ? [] : [{ ...change, fields, body }];
+}
+
+function isOfProject({ uid }: Change, project: Change, { present }: Context): boolean {
+  const { project: reference } = eventTypeKeyOf(uid);
+  const own = `uid:${project.uid}`;
+  return reference === own || reference === present.idOf('Project', own);
 }
 
 /** Ends the planning of one document. */
@@ -197,11 +268,12 @@ function managerOf(fields: Values | undefined): string | undefined {
 
 /** The fields of a document. A name is added to the metadata that it has, or else to the present ones. */
 function withManager(
-  { fields }: Document,
+  { kind, fields }: Document,
   present: PresentObject | undefined,
   { name }: PlanOptions,
 ): Values {
-  if (name === undefined) return { ...fields };
+  // Event types have no metadata.
+  if (name === undefined || !FIELD_RULES[kind].metadata) return { ...fields };
   const { metadata = present?.fields.metadata } = fields as Values;
   return { ...fields, metadata: { ...(metadata as object | null), managedBy: name } };
 }

@@ -72,6 +72,15 @@ describe('a document is read', () => {
   });
 });
 
+test('an operation with x-archived is an event type that is archived', () => {
+  const webhooks = (archived: unknown) => ({
+    openapi: '3.1.0',
+    webhooks: { a: { post: { 'x-archived': archived } } },
+  });
+  expect(read(webhooks(true)).eventTypes).toMatchObject([{ name: 'a', archived: true }]);
+  expect(problemsOf(webhooks('yes'))).toEqual(['webhooks.a.post.x-archived must be true or false']);
+});
+
 /** Schemas with references to themselves, and with what only looks like a reference. */
 function schemas(): fc.Arbitrary<JsonObject> {
   const name = fc.constantFrom('id', '$ref', 'a/b', 'a b', '~', 'ü', 'items', '7');

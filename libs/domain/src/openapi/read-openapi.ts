@@ -63,7 +63,10 @@ function* readWebhooks(document: JsonObject, webhooks: Part): Generator<ReadEven
   }
 }
 
-type Parts = Record<'name' | 'description' | 'group' | 'schema' | 'example' | 'deprecated', Part>;
+type Parts = Record<
+  'name' | 'description' | 'group' | 'schema' | 'example' | 'deprecated' | 'archived',
+  Part
+>;
 
 const created = z.object(createShape(EVENT_TYPE_FIELDS));
 
@@ -91,6 +94,7 @@ function readWebhook(item: Part, resolve: (part: Part) => Part, report: Report):
     schema: partOf(media, 'schema'),
     example: exampleOf(media, resolve),
     deprecated: partOf(operation, 'deprecated'),
+    archived: partOf(operation, 'x-archived'),
   };
 }
 

@@ -59,6 +59,8 @@ export interface CompanyDocuments<Name extends OwnedName> {
   findOne: (filter: mongo.Filter<Own<Name>>) => Promise<mongo.WithId<Owned<Name>> | null>;
   /** A field that is undefined is not stored. */
   insert: (document: Own<Name>) => Promise<void>;
+  /** Inserts the documents in one request, each whatever becomes of the others. Throws a MongoBulkWriteError with those that fail. */
+  insertEach: (documents: readonly Own<Name>[]) => Promise<void>;
   /** Returns the changed document; null when the filter matches none. */
   updateOne: (
     filter: mongo.Filter<Own<Name>>,
@@ -82,6 +84,8 @@ export interface CompanyDocuments<Name extends OwnedName> {
     filter: mongo.Filter<Own<Name>>,
     update: mongo.UpdateFilter<Own<Name>>,
   ) => Promise<number>;
+  /** Makes the updates in one request, in any order. Returns how many documents their filters match. */
+  updateEach: (updates: readonly UpdateOf<Name>[]) => Promise<number>;
   /** Returns how many were removed. */
   deleteMany: (filter: mongo.Filter<Own<Name>>) => Promise<number>;
   /** Removes what any of the filters matches, in one request. */
@@ -90,6 +94,13 @@ export interface CompanyDocuments<Name extends OwnedName> {
     filter: mongo.Filter<Own<Name>>,
     options?: mongo.CountDocumentsOptions,
   ) => Promise<number>;
+}
+
+/** An update of the document that the filter matches; with `upsert` it is made when there is none. */
+interface UpdateOf<Name extends OwnedName> {
+  filter: mongo.Filter<Own<Name>>;
+  update: mongo.UpdateFilter<Own<Name>>;
+  upsert?: boolean;
 }
 
 export function documentsOf<Name extends UndividedName>(
@@ -110,30 +121,26 @@ export function documentsIn<Name extends OwnedName>(
   // Last in the object, so that it overrides any company in the filter.
   const within = (filter: object): mongo.Filter<Owned<Name>> =>
     ({ ...filter, companyId }) as mongo.Filter<Owned<Name>>;
+  const owned = (document: Own<Name>) =>
+    ({ ...withoutUndefined(document), companyId }) as mongo.OptionalUnlessRequiredId<Owned<Name>>;
   const change = (update: object): mongo.UpdateFilter<Owned<Name>> => update;
+  const toUpdateOne = ({ filter, update, upsert = false }: UpdateOf<Name>) => ({
+    updateOne: { filter: within(filter), update: change(update), upsert },
+  });
 
   return {
     find: (filter, options) => documents.find(within(filter), options),
     findOne: (filter) => documents.findOne(within(filter)),
     async insert(document) {
-      const owned = { ...withoutUndefined(document), companyId } as mongo.OptionalUnlessRequiredId<
-        Owned<Name>
-      >;
-      await documents.insertOne(owned);
+      await documents.insertOne(owned(document));
+    },
+    async insertEach(given) {
+      if (given.length > 0) await documents.insertMany(given.map(owned), { ordered: false });
     },
     updateOne: (filter, update) =>
       documents.findOneAndUpdate(within(filter), change(update), { returnDocument: 'after' }),
     async setOne(filter, fields) {
-      const absent = Object.entries(fields).filter(([, value]) => value === undefined);
-      const before = await documents.findOneAndUpdate(
-        within(filter),
-        change({
-          $set: withoutUndefined(fields),
-          ...(absent.length > 0 && {
-            $unset: Object.fromEntries(absent.map(([name]) => [name, ''])),
-          }),
-        }),
-      );
+      const before = await documents.findOneAndUpdate(within(filter), change(settingOf(fields)));
       const after = withoutUndefined({ ...before, ...fields }) as mongo.WithId<Owned<Name>>;
       return before && { before, after };
     },
@@ -142,14 +149,34 @@ export function documentsIn<Name extends OwnedName>(
     },
     updateMany: async (filter, update) =>
       (await documents.updateMany(within(filter), change(update))).modifiedCount,
+    updateEach: async (updates) => await writeEach(documents, updates.map(toUpdateOne)),
     deleteMany: async (filter) => (await documents.deleteMany(within(filter))).deletedCount,
     async deleteEach(filters) {
-      if (filters.length === 0) return;
-      const deletes = filters.map((filter) => ({ deleteMany: { filter: within(filter) } }));
-      await documents.bulkWrite(deletes, { ordered: false });
+      await writeEach(
+        documents,
+        filters.map((filter) => ({ deleteMany: { filter: within(filter) } })),
+      );
     },
     count: (filter, options) => documents.countDocuments(within(filter), options),
   };
+}
+
+/** Returns the update that sets the fields and removes those that are undefined. */
+function settingOf(fields: object): object {
+  const absent = Object.entries(fields).filter(([, value]) => value === undefined);
+  return {
+    $set: withoutUndefined(fields),
+    ...(absent.length > 0 && { $unset: Object.fromEntries(absent.map(([name]) => [name, ''])) }),
+  };
+}
+
+/** Returns how many documents the updates match. MongoDB refuses an empty list. */
+async function writeEach<Document extends mongo.Document>(
+  documents: mongo.Collection<Document>,
+  writes: mongo.AnyBulkWriteOperation<Document>[],
+): Promise<number> {
+  if (writes.length === 0) return 0;
+  return (await documents.bulkWrite(writes, { ordered: false })).matchedCount;
 }
 
 export function withoutUndefined<Fields extends object>(fields: Fields): Fields {

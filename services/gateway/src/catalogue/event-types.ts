@@ -4,6 +4,7 @@ import {
   type FieldChanges,
   newFields,
   type NewFields,
+  type StoredFields,
 } from '@posthorn/domain/object-fields.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type {
@@ -43,6 +44,13 @@ export interface EventTypeKey {
 type NewEventType = NewFields<typeof EVENT_TYPE_FIELDS> & { projectId: string; creationId: string };
 export type EventTypeChanges = FieldChanges<typeof EVENT_TYPE_FIELDS>;
 
+interface NewEventTypes {
+  projectId: string;
+  creationId: string;
+  /** As the store has them. */
+  eventTypes: readonly StoredFields<typeof EVENT_TYPE_FIELDS>[];
+}
+
 /**
  * The catalogues of a company's projects (docs/contract.md C28). Functions throw ApiError 404 for an unknown project, app or
  * event type.
@@ -65,6 +73,20 @@ export interface EventTypes {
     key: EventTypeKey,
     changes: EventTypeChanges,
   ) => Promise<Changed<EventTypeDocument>>;
+  /**
+   * Creates event types of a project together, as many as one write takes. Their examples have been checked. Returns the names
+   * that the project has already. Throws ApiError 404 and 409 as `create`.
+   */
+  createEach: (companyId: string, created: NewEventTypes) => Promise<ReadonlySet<string>>;
+  /**
+   * Changes event types of a project together, as many as one read and one write take. Their examples have been checked.
+   * Throws ApiError 404 and 503 as `update`.
+   */
+  updateEach: (
+    companyId: string,
+    projectId: string,
+    changes: ReadonlyMap<string, EventTypeChanges>,
+  ) => Promise<void>;
   /** Removes its earlier schemas too. Returns the event type. */
   remove: (companyId: string, key: EventTypeKey) => Promise<EventTypeDocument>;
   /** Those of the app's project that are not archived. */
@@ -112,6 +134,9 @@ export function createEventTypes(deps: EventTypesDeps): EventTypes {
       return { ...found, schema, schemaVersion: version };
     },
     update: (companyId, key, changes) => update(deps, () => findOr404(companyId, key), changes),
+    createEach: (companyId, created) => createEach(deps, companyId, created),
+    updateEach: (companyId, projectId, changes) =>
+      updateEach(deps, { companyId, projectId }, changes),
     async remove(companyId, key) {
       const found = await findOr404(companyId, key);
       if (!(await store.remove(found))) throw notFound('event type');
@@ -214,6 +239,63 @@ async function insert(
   throw notFound('project');
 }
 
+async function createEach(
+  { store, projects, quotas, invalidate, nowMs }: EventTypesDeps,
+  companyId: string,
+  { projectId, creationId, eventTypes }: NewEventTypes,
+): Promise<ReadonlySet<string>> {
+  const now = new Date(nowMs());
+  const documents = eventTypes.map((fields) => ({
+    _id: eventTypeIdOf(projectId, fields.name),
+    companyId,
+    projectId,
+    ...fields,
+    schemaVersion: 1,
+    creationId,
+    createdAt: now,
+    updatedAt: now,
+  }));
+  const known = await quotas.createWithin({
+    setting: 'QUOTA_EVENT_TYPES_PER_PROJECT',
+    companyId,
+    ownerId: projectId,
+    count: (upTo) => store.count(companyId, projectId, upTo),
+    amount: documents.length,
+    create: () => store.insertEach(companyId, documents),
+  });
+  const created = documents.filter((each) => !known.includes(each));
+  if (!(await projects.exists(companyId, projectId))) {
+    // As in `insert`.
+    await Promise.all(created.map((each) => store.remove(each)));
+    throw notFound('project');
+  }
+  await invalidate(...created.map(({ _id }) => ({ companyId, id: _id })));
+  return new Set(known.map(({ name }) => name));
+}
+
+async function updateEach(
+  deps: EventTypesDeps,
+  { companyId, projectId }: { companyId: string; projectId: string },
+  changes: ReadonlyMap<string, EventTypeChanges>,
+): Promise<void> {
+  const { store, invalidate, nowMs } = deps;
+  const idOf = (name: string): string => eventTypeIdOf(projectId, name);
+  const found = await store.findEach(companyId, [...changes.keys()].map(idOf));
+  const updates = found.map((seen) => {
+    const fields = changedFields(EVENT_TYPE_FIELDS, changes.get(seen.name) ?? {});
+    return { seen, changes: storedChanges(seen, fields, nowMs()) };
+  });
+  const missed = await store.updateEach(companyId, updates);
+  const updated = new Set(found.map(({ _id }) => _id).filter((id) => !missed.has(id)));
+  await invalidate(...[...updated].map((id) => ({ companyId, id })));
+  // What others have changed or deleted meanwhile is read again.
+  for (const [name, each] of changes) {
+    const id = idOf(name);
+    const read = async () => foundOr404(await store.find(companyId, id), 'event type');
+    if (!updated.has(id)) await update(deps, read, each);
+  }
+}
+
 /** The most tries while other requests change the event type. */
 const MAX_TRIES = 10;
 
@@ -255,15 +337,25 @@ async function update(
     const isNewSchema = fields.schema !== undefined && fields.schema !== seen.schema;
     const isNewExample = fields.example !== undefined && fields.example !== seen.example;
     if (isNewSchema || isNewExample) await assertExample(deps, { ...seen, ...fields });
-    const changed = await store.update(seen, {
-      ...fields,
-      ...(isNewSchema && { schemaVersion: seen.schemaVersion + 1 }),
-      // Later than the last time, even within one millisecond: it is what tells two states apart.
-      updatedAt: new Date(Math.max(nowMs(), seen.updatedAt.getTime() + 1)),
-    });
+    const changed = await store.update(seen, storedChanges(seen, fields, nowMs()));
     if (!changed) continue;
     await invalidate({ companyId: seen.companyId, id: seen._id });
     return changed;
   }
   throw unavailable('changed_by_others');
+}
+
+/** Returns the fields with the version of another schema and the time. */
+function storedChanges(
+  { schema, schemaVersion, updatedAt }: EventTypeDocument,
+  fields: Partial<EventTypeDocument>,
+  nowMs: number,
+): Partial<EventTypeDocument> & { updatedAt: Date } {
+  const isNewSchema = fields.schema !== undefined && fields.schema !== schema;
+  return {
+    ...fields,
+    ...(isNewSchema && { schemaVersion: schemaVersion + 1 }),
+    // Later than the last time, even within one millisecond: it is what tells two states apart.
+    updatedAt: new Date(Math.max(nowMs, updatedAt.getTime() + 1)),
+  };
 }

@@ -6,11 +6,12 @@ import {
 } from '@posthorn/domain/openapi/read-openapi.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type { EventTypeDocument } from '@posthorn/platform/mongo/documents.ts';
+import { slicesOf as slicesBySize } from '@posthorn/platform/mongo/messages/stats-documents.ts';
 import { ApiError, invalidRequest, MAX_PROBLEMS, type Problem } from '../api-error.ts';
 import type { NextSlice } from '../limits/slices.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { Quotas } from '../projects/quotas.ts';
-import type { EventTypes } from './event-types.ts';
+import type { EventTypeChanges, EventTypes } from './event-types.ts';
 
 /*
  * The import of event types from an OpenAPI document (docs/contract.md C28). All of the document is checked before the
@@ -18,7 +19,7 @@ import type { EventTypes } from './event-types.ts';
  */
 
 interface ImportDeps {
-  eventTypes: Pick<EventTypes, 'create' | 'update' | 'readAll' | 'assertExample'>;
+  eventTypes: Pick<EventTypes, 'createEach' | 'updateEach' | 'readAll' | 'assertExample'>;
   projects: Pick<Projects, 'get'>;
   quotas: Pick<Quotas, 'assertWithin'>;
 }
@@ -184,43 +185,42 @@ async function exampleProblems(
   }
 }
 
-/** Writes under way: one takes some milliseconds, nearly all of which is waiting. */
-const WRITES_AT_ONCE = 8;
+/** One write has at most 64 event types, and 512 KiB of their schemas and examples unless one alone has more. */
+const WRITE_SIZE = 524_288;
+const SIZE_OF_ANY = WRITE_SIZE / 64;
+/** Each is read with up to 83 kB before its change. */
+const UPDATES_AT_ONCE = 12;
 
-async function write(deps: ImportDeps, request: EventTypeImport, { changes }: Plan): Promise<void> {
-  for (const some of slicesOf(changes, WRITES_AT_ONCE)) {
-    await request.nextSlice();
-    await Promise.all(some.map((change) => writeOne(deps, request, change)));
-  }
-}
+const sizeOf = ({ schema, example }: GivenEventType): number =>
+  SIZE_OF_ANY + (schema?.length ?? 0) + (example?.length ?? 0);
 
-async function writeOne(
+async function write(
   { eventTypes }: ImportDeps,
-  { companyId, projectId, creationId }: EventTypeImport,
-  change: Change,
+  { companyId, projectId, creationId, nextSlice }: EventTypeImport,
+  { changes }: Plan,
 ): Promise<void> {
-  const key = { projectId, name: change.name };
-  if (change.change === 'archived') {
-    await eventTypes.update(companyId, key, { archived: true });
-    return;
+  const isNew = (each: Change) => each.change === 'created';
+  const created = changes.flatMap((each) => (isNew(each) && 'given' in each ? [each.given] : []));
+  const updates = changes.filter((each) => !isNew(each)).map(updateOf);
+  for (const some of slicesBySize(created, WRITE_SIZE, sizeOf)) {
+    await nextSlice();
+    const given = some.map(({ places: _places, ...fields }) => fields);
+    const known = await eventTypes.createEach(companyId, {
+      projectId,
+      creationId,
+      eventTypes: given,
+    });
+    // Another request has made these since.
+    updates.push(...changes.filter(({ name }) => known.has(name)).map(updateOf));
   }
+  for (const some of slicesOf(updates, UPDATES_AT_ONCE)) {
+    await nextSlice();
+    await eventTypes.updateEach(companyId, projectId, new Map(some));
+  }
+}
+
+function updateOf(change: Change): [name: string, changes: EventTypeChanges] {
+  if (change.change === 'archived') return [change.name, { archived: true }];
   const { places: _places, name, ...fields } = change.given;
-  if (change.change === 'created') {
-    try {
-      await eventTypes.create(companyId, { ...withoutNull(fields), name, projectId, creationId });
-      return;
-    } catch (error) {
-      // Another request has made it since.
-      if (!(error instanceof ApiError) || error.code !== 'event_type_exists') throw error;
-    }
-  }
-  await eventTypes.update(companyId, key, fields);
+  return [name, fields];
 }
-
-/** A creation leaves out what it does not have. */
-function withoutNull<Fields extends object>(fields: Fields): WithoutNull<Fields> {
-  const given = Object.entries(fields).filter(([, value]) => value !== null);
-  return Object.fromEntries(given) as WithoutNull<Fields>;
-}
-
-type WithoutNull<Fields> = { [Name in keyof Fields]?: Exclude<Fields[Name], null> };

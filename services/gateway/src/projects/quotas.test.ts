@@ -88,6 +88,26 @@ describe('a quota [security]', () => {
     await expect(create('QUOTA_APPS_PER_COMPANY')).rejects.toMatchObject({ status: 409 });
   });
 
+  test('counts several that are created at once, and refuses them together', async () => {
+    const some = (amount: number) =>
+      quotas.createWithin({
+        setting: 'QUOTA_APPS_PER_COMPANY',
+        companyId: 'comp_1',
+        ownerId: 'comp_1',
+        amount,
+        count: (upTo) => Promise.resolve(Math.min(upTo, stored.get('comp_1') ?? 0)),
+        async create() {
+          await pause();
+          stored.set('comp_1', (stored.get('comp_1') ?? 0) + amount);
+        },
+      });
+    await Promise.all([some(60), some(30)]);
+    await expect(some(11)).rejects.toMatchObject({ status: 409 });
+    await some(10);
+    expect(stored.get('comp_1')).toBe(100);
+    await expect(create('QUOTA_APPS_PER_COMPANY')).rejects.toMatchObject({ status: 409 });
+  });
+
   test('of which 80 % is used is told once, until it was below', async () => {
     for (let n = 0; n < 79; n += 1) await create('QUOTA_APPS_PER_COMPANY');
     expect(near).toEqual([]);

@@ -44,12 +44,14 @@ interface Creation<Created> {
   ownerId: string;
   /** Counts what the owner has, up to this number. */
   count: (upTo: number) => Promise<number>;
+  /** How many it creates; 1 when left out. */
+  amount?: number;
   create: () => Promise<Created>;
 }
 
 export interface Quotas {
   /**
-   * Creates one more, unless its owner has as many as it may. Throws ApiError 409 then. Exact within this
+   * Creates one more, or `amount`, unless its owner would have more than it may. Throws ApiError 409 then. Exact within this
    * process; other gateways may exceed a quota by what they create in the same moment.
    */
   createWithin: <Created>(creation: Creation<Created>) => Promise<Created>;
@@ -106,9 +108,9 @@ export function createQuotas({ limits, monotonicMs, onNear }: QuotasDeps): Quota
   /** The least recently used first. */
   const owners = new Map<string, Owner>();
 
-  function hasRoom({ count, countedAtMs }: Owner, limit: number): boolean {
+  function hasRoom({ count, countedAtMs }: Owner, limit: number, amount: number): boolean {
     const isValid = monotonicMs() - countedAtMs < COUNT_IS_VALID_MS;
-    return isValid && count < limit * COUNT_AGAIN_FROM;
+    return isValid && count + amount - 1 < limit * COUNT_AGAIN_FROM;
   }
 
   function noteNear(owner: Owner, { setting, companyId, ownerId }: Creation<unknown>): void {
@@ -120,7 +122,7 @@ export function createQuotas({ limits, monotonicMs, onNear }: QuotasDeps): Quota
   }
 
   function run<Created>(owner: Owner, creation: Creation<Created>): Promise<Created> {
-    const running = begin(owner, creation.create);
+    const running = begin(owner, creation);
     noteNear(owner, creation);
     return running;
   }
@@ -129,19 +131,20 @@ export function createQuotas({ limits, monotonicMs, onNear }: QuotasDeps): Quota
     owner: Owner,
     creation: Creation<Created>,
   ): Promise<Created> {
-    const { setting, count } = creation;
+    const { setting, count, amount = 1 } = creation;
     const limit = limits[setting];
     await Promise.allSettled(owner.running);
     owner.count = await count(limit);
     owner.countedAtMs = monotonicMs();
-    if (owner.count >= limit) throw quotaExceeded(setting, limit);
+    if (owner.count + amount > limit) throw quotaExceeded(setting, limit);
     return run(owner, creation);
   }
 
   return {
     createWithin(creation) {
       const owner = touchOwner(owners, creation);
-      if (hasRoom(owner, limits[creation.setting])) return run(owner, creation);
+      const { setting, amount = 1 } = creation;
+      if (hasRoom(owner, limits[setting], amount)) return run(owner, creation);
       const turn = owner.lastTurn.then(() => countThenCreate(owner, creation));
       owner.lastTurn = turn.catch(() => undefined);
       return turn;
@@ -179,8 +182,11 @@ function newOwner(): Owner {
   };
 }
 
-function begin<Created>(owner: Owner, create: () => Promise<Created>): Promise<Created> {
-  owner.count += 1;
+function begin<Created>(
+  owner: Owner,
+  { create, amount = 1 }: Pick<Creation<Created>, 'create' | 'amount'>,
+): Promise<Created> {
+  owner.count += amount;
   const running = create();
   const ended = running
     .catch(() => undefined)

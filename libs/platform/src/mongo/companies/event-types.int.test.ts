@@ -62,6 +62,11 @@ describe('event types', () => {
     return seen;
   }
 
+  async function inserted(type: EventTypeDocument): Promise<EventTypeDocument> {
+    expect(await store.insert(type)).toBe(true);
+    return type;
+  }
+
   it('are unique by project and name, and listed by name within one project and company', async () => {
     for (const name of ['b', 'a.x', 'a']) {
       expect(await store.insert(typeOf('proj_1', name))).toBe(true);
@@ -123,6 +128,76 @@ describe('event types', () => {
     const stored = await store.find('comp_1', type._id);
     expect(stored).toEqual(results.find((each) => each !== null)?.after);
     expect(await store.findSchema(stored ?? type, 1)).toBeNull();
+  });
+
+  it('are inserted together, but for those that are there', async () => {
+    const first = typeOf('proj_7', 'a');
+    await change(await inserted(first), ['"2"']);
+    await store.remove({ ...first, schemaVersion: 2 });
+    // An update that ran during the removal has left this one.
+    await store.update(await inserted(typeOf('proj_7', 'b')), {
+      schemaVersion: 2,
+      updatedAt: new Date(2),
+    });
+    await collection(opened.db, 'eventTypes').deleteOne({ _id: 'proj_7/b' });
+    await inserted(typeOf('proj_7', 'c'));
+    const all = ['a', 'b', 'c'].map((name) => typeOf('proj_7', name, { description: 'new' }));
+    expect(await store.insertEach('comp_1', all)).toEqual([all[2]]);
+    const found = await store.findEach('comp_1', ['proj_7/c', 'proj_7/a', 'proj_7/none']);
+    const shown = found.map(({ name, description }) => [name, description]);
+    expect(shown.toSorted()).toEqual([
+      ['a', 'new'],
+      ['c', ''],
+    ]);
+    expect(await versionsOf('proj_7', 'b')).toEqual([]);
+    expect(await store.insertEach('comp_1', [])).toEqual([]);
+  });
+
+  it('are changed together, and keep their schemas, but for those that others have changed', async () => {
+    const types = await Promise.all(
+      ['a', 'b', 'c', 'd'].map((name) => inserted(typeOf('proj_8', name, { schema: '"1"' }))),
+    );
+    const [first, second, third, fourth] = types as [
+      EventTypeDocument,
+      EventTypeDocument,
+      EventTypeDocument,
+      EventTypeDocument,
+    ];
+    await store.update(second, { description: 'of another', updatedAt: new Date(2) });
+    await store.remove(fourth);
+    const at = new Date(3);
+    const schema = { schema: '"2"', schemaVersion: 2, updatedAt: at };
+    const missed = await store.updateEach('comp_1', [
+      { seen: first, changes: schema },
+      { seen: second, changes: schema },
+      { seen: third, changes: { archived: true, updatedAt: at } },
+      { seen: fourth, changes: schema },
+    ]);
+    expect(missed).toEqual(new Set([second._id, fourth._id]));
+    const stored = await store.findEach(
+      'comp_1',
+      types.map(({ _id }) => _id),
+    );
+    expect(stored).toEqual([
+      { ...first, ...schema },
+      { ...second, description: 'of another', updatedAt: new Date(2) },
+      { ...third, archived: true, updatedAt: at },
+    ]);
+    expect(await store.findSchema({ ...first, ...schema }, 1)).toBe('"1"');
+    expect(await store.updateEach('comp_1', [])).toEqual(new Set());
+  });
+
+  it('changed together keep their newest 20 schemas', async () => {
+    const type = await inserted(typeOf('proj_9', 'a'));
+    const seen = await change(
+      type,
+      Array.from({ length: 19 }, (_, n) => `"${n + 2}"`),
+    );
+    const updatedAt = new Date(1_000);
+    await store.updateEach('comp_1', [
+      { seen, changes: { schema: '"21"', schemaVersion: 21, updatedAt } },
+    ]);
+    expect(await versionsOf('proj_9', 'a')).toEqual(Array.from({ length: 19 }, (_, n) => n + 2));
   });
 
   it('that are not archived are found by names and by beginnings', async () => {

@@ -1,7 +1,8 @@
 import { eventTypeIdOf, SCHEMA_VERSIONS_KEPT } from '@posthorn/domain/event-type-fields.ts';
 import mongoose, { type mongo } from 'mongoose';
-import { type Changed, documentsOf } from '../company-documents.ts';
+import { type Changed, type CompanyDocuments, documentsOf } from '../company-documents.ts';
 import type { EventTypeDocument } from '../documents.ts';
+import { duplicatesOf } from '../messages/stats-documents.ts';
 import { readInParts } from '../read-in-parts.ts';
 
 /** An event type without its largest fields, as lists have it. */
@@ -21,11 +22,24 @@ export type WholeCatalogue = Pick<EventTypePage, 'projectId' | 'archived'>;
 
 type EventTypeChanges = Partial<Omit<EventTypeDocument, '_id' | 'companyId'>>;
 
+/** Changes of an event type as it was seen. */
+export interface EventTypeUpdate {
+  seen: EventTypeDocument;
+  changes: EventTypeChanges & { updatedAt: Date };
+}
+
 /** The catalogues of projects: their event types, and the earlier schemas of these. */
 export interface EventTypeStore {
   /** Returns false when the project has one with this name. */
   insert: (eventType: EventTypeDocument) => Promise<boolean>;
+  /** Inserts event types of one project in one write. Returns those whose names the project has already, which stay as they are. */
+  insertEach: (
+    companyId: string,
+    eventTypes: readonly EventTypeDocument[],
+  ) => Promise<readonly EventTypeDocument[]>;
   find: (companyId: string, id: string) => Promise<EventTypeDocument | null>;
+  /** Of at most some dozens: each has up to 83 kB. */
+  findEach: (companyId: string, ids: readonly string[]) => Promise<EventTypeDocument[]>;
   /** Returns an earlier schema, which may be null; undefined when it is not kept. */
   findSchema: (eventType: EventTypeDocument, version: number) => Promise<string | null | undefined>;
   /** In parts, by name. */
@@ -42,6 +56,11 @@ export interface EventTypeStore {
     seen: EventTypeDocument,
     changes: EventTypeChanges,
   ) => Promise<Changed<EventTypeDocument> | null>;
+  /** Does what `update` does for each, in as many writes as for one. Returns the ids of those that were not changed by it. */
+  updateEach: (
+    companyId: string,
+    updates: readonly EventTypeUpdate[],
+  ) => Promise<ReadonlySet<string>>;
   /** Removes the event type and its earlier schemas. Returns whether it was there. */
   remove: (eventType: EventTypeDocument) => Promise<boolean>;
   /** Returns which of the names are those of event types that are not archived. */
@@ -70,7 +89,12 @@ export function createEventTypeStore(db: mongo.Db): EventTypeStore {
   const typesOf = (companyId: string) => documentsOf(db, 'eventTypes', companyId);
   return {
     insert: (eventType) => insertOne(db, eventType),
+    insertEach: (companyId, eventTypes) => insertEach(db, companyId, eventTypes),
     find: (companyId, _id) => typesOf(companyId).findOne({ _id }),
+    findEach: (companyId, ids) =>
+      typesOf(companyId)
+        .find({ _id: { $in: [...ids] } })
+        .toArray(),
     async findSchema({ _id, companyId, schema, schemaVersion }, version) {
       if (version === schemaVersion) return schema;
       if (version <= schemaVersion - SCHEMA_VERSIONS_KEPT) return undefined;
@@ -90,6 +114,7 @@ export function createEventTypeStore(db: mongo.Db): EventTypeStore {
     count: (companyId, projectId, limit) =>
       typesOf(companyId).count(catalogueOf(projectId), { limit }),
     update: (seen, changes) => updateOne(db, seen, changes),
+    updateEach: (companyId, updates) => updateEach(db, companyId, updates),
     async remove(eventType) {
       const { _id, companyId } = eventType;
       await removeVersions(db, eventType);
@@ -129,6 +154,18 @@ async function insertOne(db: mongo.Db, eventType: EventTypeDocument): Promise<bo
   }
 }
 
+async function insertEach(
+  db: mongo.Db,
+  companyId: string,
+  eventTypes: readonly EventTypeDocument[],
+): Promise<readonly EventTypeDocument[]> {
+  const { insertEach: insert } = documentsOf(db, 'eventTypes', companyId);
+  const known = await duplicatesOf(eventTypes, insert);
+  const inserted = eventTypes.filter((each) => !known.includes(each));
+  await documentsOf(db, 'eventTypeVersions', companyId).deleteEach(inserted.map(versionsOf));
+  return known;
+}
+
 function readWhole(
   db: mongo.Db,
   companyId: string,
@@ -147,13 +184,13 @@ async function updateOne(
   seen: EventTypeDocument,
   changes: EventTypeChanges,
 ): Promise<Changed<EventTypeDocument> | null> {
-  const { _id, companyId, projectId, name, schemaVersion, schema, updatedAt } = seen;
+  const { _id, companyId, schemaVersion, updatedAt } = seen;
   const { schemaVersion: next = schemaVersion } = changes;
   const versions = documentsOf(db, 'eventTypeVersions', companyId);
   if (next !== schemaVersion) {
-    const version = { projectId, name, version: schemaVersion, schema };
+    const { filter, update } = keptVersion(seen);
     await versions
-      .upsertOne({ _id: versionIdOf(_id, schemaVersion) }, { $set: version })
+      .upsertOne(filter, update)
       // Another process stores the same schema: an update with another `updatedAt` changes nothing below.
       .catch(ignoreDuplicate);
   }
@@ -162,13 +199,65 @@ async function updateOne(
     changes,
   );
   if (changed && next !== schemaVersion) {
-    await versions.deleteMany({
-      ...versionsOf(seen),
-      version: { $lte: next - SCHEMA_VERSIONS_KEPT },
-    });
+    await versions.deleteMany(forgottenVersions(seen, next));
   }
   return changed;
 }
+
+/** The writes of `updateOne` in the same order, each for all event types. */
+async function updateEach(
+  db: mongo.Db,
+  companyId: string,
+  updates: readonly EventTypeUpdate[],
+): Promise<ReadonlySet<string>> {
+  const versions = documentsOf(db, 'eventTypeVersions', companyId);
+  const types = documentsOf(db, 'eventTypes', companyId);
+  const withNewSchema = updates.filter(({ seen, changes: { schemaVersion } }) => {
+    return schemaVersion !== undefined && schemaVersion !== seen.schemaVersion;
+  });
+  await duplicatesOf(withNewSchema, (some) =>
+    versions.updateEach(some.map(({ seen }) => ({ ...keptVersion(seen), upsert: true }))),
+  );
+  const matched = await types.updateEach(
+    updates.map(({ seen: { _id, updatedAt }, changes }) => {
+      return { filter: { _id, updatedAt }, update: { $set: changes } };
+    }),
+  );
+  const missed = matched === updates.length ? new Set<string>() : await missedOf(types, updates);
+  const forgotten = withNewSchema
+    .filter(({ seen }) => !missed.has(seen._id))
+    .map(({ seen, changes: { schemaVersion = 1 } }) => forgottenVersions(seen, schemaVersion));
+  await versions.deleteEach(forgotten);
+  return missed;
+}
+
+/** Returns the ids of the event types that are not as an update has left them. */
+async function missedOf(
+  types: CompanyDocuments<'eventTypes'>,
+  updates: readonly EventTypeUpdate[],
+): Promise<Set<string>> {
+  const ids = updates.map(({ seen }) => seen._id);
+  const found = await types
+    .find({ _id: { $in: ids } })
+    .project<Pick<EventTypeDocument, '_id' | 'updatedAt'>>({ updatedAt: 1 })
+    .toArray();
+  const times = new Map(found.map(({ _id, updatedAt }) => [_id, updatedAt.getTime()]));
+  const missed = updates.filter(({ seen, changes }) => {
+    return times.get(seen._id) !== changes.updatedAt.getTime();
+  });
+  return new Set(missed.map(({ seen }) => seen._id));
+}
+
+/** Stores the schema of an event type as that of its version. */
+function keptVersion({ _id, projectId, name, schemaVersion, schema }: EventTypeDocument) {
+  const version = { projectId, name, version: schemaVersion, schema };
+  return { filter: { _id: versionIdOf(_id, schemaVersion) }, update: { $set: version } };
+}
+
+const forgottenVersions = (eventType: EventTypeDocument, newest: number) => ({
+  ...versionsOf(eventType),
+  version: { $lte: newest - SCHEMA_VERSIONS_KEPT },
+});
 
 async function removeVersions(db: mongo.Db, eventType: EventTypeDocument): Promise<void> {
   const versions = documentsOf(db, 'eventTypeVersions', eventType.companyId);

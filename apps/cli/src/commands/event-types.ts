@@ -1,21 +1,88 @@
 import type { Command } from '@commander-js/extra-typings';
-import type { ImportedEventTypes } from '@posthorn/client';
+import type { EventType, ImportedEventTypes, ListedEventType } from '@posthorn/client';
+import { EVENT_TYPE_RULES } from '@posthorn/client/rules';
 import { resolve } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
 import { CheckFailure, UsageFailure } from '../failures.ts';
 import { readText } from '../files.ts';
+import { fieldsWith, type Options, parseCount } from '../options.ts';
 import { jsonOf } from '../output.ts';
 import { MAX_SOURCE_BYTES } from '../plan/documents.ts';
 import type { Session } from '../session.ts';
+import { addObjectCommands, type ObjectKind } from './objects.ts';
 
-/* `event-type import` and `event-type export`: the catalogue of a project as an OpenAPI document. */
+/* The event types of a project, one by one, and its catalogue as an OpenAPI document. */
 
 const STDIN = '-';
 const PROJECT = '--project <id>';
 const PROJECT_HELP = 'project of the catalogue: an id, or uid:<uid>';
 
+const EVENT_TYPE_FIELDS = fieldsWith(EVENT_TYPE_RULES, [
+  {
+    flags: '--name <name>',
+    help: 'name, which messages have as their eventType; it never changes',
+  },
+  { flags: '--description <text>', help: 'description' },
+  { flags: '--group <name>', help: 'group in which it is listed' },
+  { flags: '--schema <json>', help: 'JSON Schema of the payload, as JSON or @ and a file' },
+  { flags: '--example <json>', help: 'payload that meets the schema, as JSON or @ and a file' },
+  { flags: '--deprecated', help: 'mark it wherever people choose (otherwise --no-deprecated)' },
+  {
+    flags: '--archived',
+    help: 'show it to nobody who chooses (otherwise --no-archived)',
+  },
+]);
+
+const projectOf = ({ project }: Options): string => project as string;
+
+const EVENT_TYPE_KIND: ObjectKind<EventType | ListedEventType> = {
+  name: 'event-type',
+  description: 'the catalogue of a project',
+  argument: { name: 'name', help: 'its name' },
+  owner: { flags: PROJECT, help: PROJECT_HELP },
+  fields: EVENT_TYPE_FIELDS,
+  columns: {
+    name: ({ name }) => name,
+    group: ({ group }) => group,
+    version: ({ schemaVersion }) => schemaVersion,
+    state: ({ archived, deprecated }) =>
+      archived ? 'archived' : deprecated ? 'deprecated' : 'active',
+  },
+  deletes: 'with its earlier schemas',
+  createExample: 'posthorn event-type create --project uid:shop --name order.paid --group Orders',
+  updateExample: 'posthorn event-type update order.paid --project uid:shop --schema @order.json',
+  listOptions: [
+    { flags: '--group <name>', help: 'only event types of this group' },
+    { flags: '--archived', help: 'only archived ones' },
+    { flags: '--no-archived', help: 'only those that are not archived' },
+  ],
+  listHelp: 'list the event types of a project by name',
+  list: ({ api }, { group, archived, ...options }) =>
+    api.eventTypes.list(projectOf(options), {
+      ...(group !== undefined && { group: group as string }),
+      ...(archived !== undefined && { archived: archived as boolean }),
+    }),
+  getOptions: [
+    {
+      flags: '--schema-version <number>',
+      help: 'show this earlier schema',
+      parse: parseCount,
+    },
+  ],
+  get: ({ api }, name, { schemaVersion, ...options }) =>
+    api.eventTypes.get(
+      projectOf(options),
+      name,
+      schemaVersion === undefined ? {} : { version: schemaVersion as number },
+    ),
+  create: (api, body, how, options) => api.eventTypes.create(projectOf(options), body, how),
+  update: (api, name, body, how, options) =>
+    api.eventTypes.update(projectOf(options), name, body, how),
+  delete: (api, name, options) => api.eventTypes.delete(projectOf(options), name),
+};
+
 export function addEventTypeCommands(program: Command, session: Session): void {
-  const eventType = program.command('event-type').description('the catalogue of a project');
+  const eventType = addObjectCommands(program, session, EVENT_TYPE_KIND);
   eventType
     .command('import')
     .argument('<file>', 'OpenAPI document in JSON or YAML, or - for standard input')
