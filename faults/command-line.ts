@@ -12,7 +12,7 @@ export interface Command {
   seed: number;
   /** One more service gets SIGTERM at a random moment of each fault. */
   hasSigterm: boolean;
-  /** How many records the round of ingestion has. */
+  /** How many records the round of ingestion has, and how many messages that of order. */
   records: number | undefined;
   /** The git reference of the older version of an upgrade round. */
   against: string | undefined;
@@ -139,7 +139,7 @@ ROUND       a name, or how several begin: F5 is F5-frozen, F5-killed and every o
 --rounds    how often each round is run (1)
 --seed      seed of the random moments; it is in the results
 --sigterm   one more service gets SIGTERM at a random moment of each fault
---records   how many records F16 ingests (20,000)
+--records   how many records F16 ingests, and how many messages order sends (20,000)
 --against   the git reference that the upgrade round upgrades from (the last tag, or a fixed commit without one)
 --short     what npm test runs: ${short.join(', ')}; ${SHORT_SECONDS} s each, ${SHORT_RATE} messages per second
 --json      also writes all results into this file

@@ -1,4 +1,4 @@
-import type { Excuse } from './audit/evidence.ts';
+import type { Excuse, Finding } from './audit/evidence.ts';
 import type { Book } from './load/book.ts';
 import type { Plan } from './load/plan.ts';
 import type { FaultStack } from './stack/start-stack.ts';
@@ -13,7 +13,7 @@ export interface Scene extends FaultStack {
   book: Book;
   /** How many times this round was run before: 0 for the first run. */
   repetition: number;
-  /** How many records are ingested, when the command line says so. */
+  /** How many records are ingested, or messages sent in order, when the command line says so. */
   records: number | undefined;
   /** The git reference of an older version, when the command line names one. */
   against: string | undefined;
@@ -39,7 +39,7 @@ export interface Injected {
   /** Records were deleted with their topic, so that they cannot be counted. */
   areRecordsDeleted?: boolean;
   /** Findings of the fault itself, reported besides those of the audit. */
-  findings?: string[];
+  findings?: readonly (string | Finding)[];
 }
 
 /** Promised in docs/reliability.md. */

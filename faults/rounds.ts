@@ -16,6 +16,7 @@ import {
 import { HOLDS } from './rounds/holds.ts';
 import { INGEST } from './rounds/ingest.ts';
 import { MOVED_PARTITIONS } from './rounds/moved-partitions.ts';
+import { ORDER } from './rounds/order/order.ts';
 import { RESTARTS } from './rounds/restarts.ts';
 import { SOAK } from './rounds/soak.ts';
 import { STORE_FAULTS } from './rounds/stores.ts';
@@ -53,6 +54,7 @@ export const ROUNDS: readonly AnyRound[] = [
   ...STORE_FAULTS,
   MOVED_PARTITIONS,
   INGEST,
+  ORDER,
   ...HOLDS,
   ...HUNG_ATTEMPTS,
   UPGRADE,

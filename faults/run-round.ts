@@ -119,8 +119,12 @@ async function judge(
   });
   const { notSent } = verdict;
   if (notSent > 0) scene.say(`${notSent} messages not sent: too many had no response yet`);
-  const own = (injected.findings ?? []).map((what) => ({ what, count: 1, examples: [] }));
+  const own = (injected.findings ?? []).map(asFinding);
   return { ...verdict, findings: judged(round, scene, [...verdict.findings, ...own]) };
+}
+
+function asFinding(found: string | Finding): Finding {
+  return typeof found === 'string' ? { what: found, count: 1, examples: [] } : found;
 }
 
 /** A build that is broken on purpose passes when the audit has found its fault. */

@@ -9,8 +9,8 @@ import type { Breakage, Plan, Reply } from './plan.ts';
 /** The endpoints of one round: the book records each request, and the plan decides the response. */
 interface Round {
   run: string;
-  plan: () => Plan;
-  book: Book;
+  plan: () => Pick<Plan, 'replyTo'>;
+  book: Pick<Book, 'noteArrival' | 'noteAnswered'>;
   /** The secret of each endpoint, by number. */
   secrets: readonly string[];
 }

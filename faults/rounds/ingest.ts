@@ -10,6 +10,7 @@ import type { Kafka, Message as KafkaRecord } from 'kafkajs';
 import { CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION } from '../load/client.ts';
 import type { Injected, Round, Scene } from '../round.ts';
 import { INGESTING, type Member, startMembers, USUAL_LAYOUT } from '../stack/fleet.ts';
+import { createFreezes, disturbProcesses, type Freezes } from './disturb.ts';
 
 const PREFIX = 'posthorn.';
 const PARTITIONS = 12;
@@ -18,8 +19,6 @@ const DEFAULT_RECORDS = 20_000;
 const BAD_EVERY = 1_000;
 const LEAST_BAD = 20;
 const PAYLOAD_BYTES = 1_024;
-const KILL_EVERY_MS = 20_000;
-const REBALANCE_EVERY_MS = 30_000;
 const FROZEN_MS = 30_000;
 const STALLED_MS = 120_000;
 const MOST_MS = 3_600_000;
@@ -50,9 +49,10 @@ export const INGEST: Round = {
   async inject(scene) {
     const source = await openSource(scene);
     await startMembers(scene.fleet, INGESTING);
-    const freezes = createFreezes(scene);
+    const freezes = freezesOf(scene);
     const producing = produce(scene, source);
-    await Promise.all([producing, disturbProcesses(scene, freezes), freezes.run()]);
+    const victims = { killed: (turn: number) => [nextOne(turn)], restarted: nextOne };
+    await Promise.all([producing, disturbProcesses(scene, freezes, victims), freezes.run()]);
     const endedAtMs = Date.now();
     scene.say(`${await producing} records written`);
     const checked = await check(scene, source);
@@ -143,71 +143,18 @@ async function produce(scene: Scene, { kafka, topic, appId }: Source): Promise<n
   return records;
 }
 
-interface Freezes {
-  run: () => Promise<void>;
-  /** Resolves when every store answers. */
-  thawed: () => Promise<void>;
-  /** Starts a member while every store answers, and lets none be frozen meanwhile: it would not start. */
-  start: (member: Member) => Promise<void>;
-}
-
 /** Freezes MongoDB after a quarter of the time, and Kafka after six tenths. */
-function createFreezes({ stores, fleet, pause, seconds, say }: Scene): Freezes {
-  let frozen: Promise<void> = Promise.resolve();
-  let starting: Promise<void> = Promise.resolve();
-  const freeze = async (name: 'mongodb' | 'kafka'): Promise<void> => {
-    stores[name].freeze();
-    const frozenMs = Math.min(FROZEN_MS, seconds * 200);
-    say(`${name} is frozen for ${frozenMs / 1_000} s`);
-    await pause(frozenMs).finally(() => {
-      stores[name].thaw();
-    });
-  };
-  return {
-    thawed: () => frozen,
-    async start(member) {
-      await frozen;
-      starting = fleet.start(member);
-      await starting;
-    },
-    async run() {
-      for (const [name, share] of [
-        ['mongodb', 0.25],
-        ['kafka', 0.15],
-      ] as const) {
-        await pause(seconds * 1_000 * share);
-        await starting;
-        frozen = freeze(name);
-        await frozen;
-      }
-    },
-  };
+function freezesOf(scene: Scene): Freezes {
+  const frozenMs = Math.min(FROZEN_MS, scene.seconds * 200);
+  return createFreezes(scene, [
+    { store: 'mongodb', afterShare: 0.25, frozenMs },
+    { store: 'kafka', afterShare: 0.15, frozenMs },
+  ]);
 }
 
-/** Kills one of them every 20 s, and restarts one in good order every 30 s. Two of the three run at any time. */
-async function disturbProcesses(scene: Scene, { thawed, start }: Freezes): Promise<void> {
-  const { fleet, pause, seconds, say } = scene;
-  const startedMs = performance.now();
-  const elapsedMs = (): number => performance.now() - startedMs;
-  let [kills, restarts] = [0, 0];
-  const endMs = seconds * 1_000;
-  for (;;) {
-    const isKill = (kills + 1) * KILL_EVERY_MS <= (restarts + 1) * REBALANCE_EVERY_MS;
-    const dueMs = isKill ? (kills + 1) * KILL_EVERY_MS : (restarts + 1) * REBALANCE_EVERY_MS;
-    if (dueMs > endMs) break;
-    await pause(Math.max(0, dueMs - elapsedMs()));
-    const member = INGESTING[(kills + restarts) % INGESTING.length] ?? 'ingest-1';
-    if (isKill) {
-      kills += 1;
-      await fleet.kill(member);
-    } else {
-      restarts += 1;
-      await thawed();
-      await fleet.stop(member);
-    }
-    say(`${kills} kills, ${restarts} restarts`);
-    await start(member);
-  }
+/** Two of the three run at any time. */
+function nextOne(turn: number): Member {
+  return INGESTING[turn % INGESTING.length] ?? 'ingest-1';
 }
 
 type Checked = Pick<Injected, 'findings'>;

@@ -9,7 +9,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { StackError } from '../../tools/local-stack/stack-error.ts';
 
@@ -23,7 +23,8 @@ const OWN = '@posthorn';
 export function copySources(to: string): void {
   rmSync(to, { recursive: true, force: true });
   mkdirSync(to, { recursive: true });
-  for (const name of SOURCES) cpSync(join(ROOT, name), join(to, name), { recursive: true });
+  const filter = (path: string): boolean => basename(path) !== 'node_modules';
+  for (const name of SOURCES) cpSync(join(ROOT, name), join(to, name), { recursive: true, filter });
   linkPackages(to);
 }
 

@@ -1,3 +1,4 @@
+import { EARLY, INVERTED } from '../../audit/order.ts';
 import type { Change } from '../../stack/source-copy.ts';
 
 /** A build that breaks one promise, and what the audit must report. */
@@ -9,7 +10,14 @@ export interface BrokenBuild {
   /** The audit must report at least one of these findings. */
   mustFind: readonly string[];
   /** The round that shows it. */
-  shownBy: 'calm' | 'calm, slow endpoints' | 'dispatcher killed' | 'gateway killed' | 'unpublished';
+  shownBy:
+    | 'calm'
+    | 'calm, slow endpoints'
+    | 'dispatcher killed'
+    | 'gateway killed'
+    | 'unpublished'
+    /** Messages with ordering keys are sent as well. */
+    | 'in order';
 }
 
 const HANDLE =
@@ -119,5 +127,18 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     ],
     mustFind: ['unexplained duplicate', 'lost'],
     shownBy: 'calm, slow endpoints',
+  },
+  {
+    name: 'no-sequence',
+    summary: 'a delivery that leaves memory stores no head of its ordering key',
+    changes: [
+      {
+        file: 'services/dispatcher/src/sequences.ts',
+        find: 'await this.#store.setHead({ ...key.place, head: headOf(due, position) });',
+        replace: '',
+      },
+    ],
+    mustFind: [EARLY, INVERTED],
+    shownBy: 'in order',
   },
 ];

@@ -4,6 +4,8 @@ import { type Plan, usualPlan } from '../../load/plan.ts';
 import type { Injected, Round, Scene } from '../../round.ts';
 import { type Fleet, type Member, MEMBERS } from '../../stack/fleet.ts';
 import { changeSource, copySources } from '../../stack/source-copy.ts';
+import { auditRecorded, untilDrained } from '../order/order-record.ts';
+import { openOrderedLoad, sendInOrder } from '../order/ordered-load.ts';
 import { BROKEN_BUILDS, type BrokenBuild } from './broken-builds.ts';
 
 const SLOW_MS = 400;
@@ -45,15 +47,30 @@ async function show(build: BrokenBuild, scene: Scene): Promise<Injected> {
     await scene.fleet.stop(member);
     await scene.fleet.start(member, { root });
   }
+  if (build.shownBy === 'in order') return showInOrder(scene);
   await scene.pause(scene.seconds * 1_000);
   await faultFor(build, scene);
   return { endedAtMs: Date.now() };
+}
+
+const PER_KEY = 10;
+/** Fast enough that most keys have a backlog at the end. */
+const SENT_WITHIN_S = 4;
+const STALLED_MS = 25_000;
+
+async function showInOrder(scene: Scene): Promise<Injected> {
+  const load = await openOrderedLoad(scene, PER_KEY);
+  await sendInOrder(load, { ...scene, seconds: SENT_WITHIN_S });
+  const endedAtMs = Date.now();
+  await untilDrained(load, scene, { stalledMs: STALLED_MS });
+  return { endedAtMs, findings: await auditRecorded(load, scene) };
 }
 
 async function faultFor({ shownBy }: BrokenBuild, { fleet, stores, pause }: Scene): Promise<void> {
   switch (shownBy) {
     case 'calm':
     case 'calm, slow endpoints':
+    case 'in order':
       return;
     case 'dispatcher killed':
       return killAndStart(fleet, ['dispatcher-1', 'dispatcher-2']);

@@ -85,6 +85,8 @@ interface Entry extends Entering {
   /** By the monotonic clock; Infinity before it follows. */
   followsSinceMs: number;
   hasBegun: boolean;
+  /** It is stored as a delivery that has left memory: a second record of its attempt is what comes next of it. */
+  isLeaving: boolean;
   turn: PromiseWithResolvers<'begin' | 'done'>;
 }
 
@@ -152,9 +154,10 @@ export class Sequences {
     const key = this.#keyOf(due, orderingKey);
     const known = this.#byRecord.get(record);
     if (known && key.entries.includes(known)) return this.#placeOf(key, handledAgain(known));
-    // Whoever has the first one has not committed it. One that is being stored may be published already, as its document.
+    // Whoever has the first one has not committed it. One that leaves memory may be published already: from its document, or
+    // to the slow lane, whose record comes before the first one has ended here.
     const twin = this.#byAttempt.get(attemptId);
-    if (twin?.isOurs() && twin.state !== 'storing') return COPY;
+    if (twin?.isOurs() && twin.state !== 'storing' && !twin.isLeaving) return COPY;
     const entry: Entry = {
       ...entering,
       dropPayload: nothing,
@@ -163,6 +166,7 @@ export class Sequences {
       readsBefore: key.reads,
       followsSinceMs: Infinity,
       hasBegun: false,
+      isLeaving: false,
       turn: turnOf(),
     };
     key.entries.push(entry);
@@ -230,9 +234,11 @@ export class Sequences {
     };
   }
 
-  async #leave(key: KeyInMemory, { due, position }: Entry): Promise<void> {
+  async #leave(key: KeyInMemory, entry: Entry): Promise<void> {
+    const { due, position } = entry;
     // One that goes its way without an order is in no sequence.
     if (position === null) return;
+    entry.isLeaving = true;
     due.position = position;
     if (key.stored?.sequence.head.deliveryId === due.deliveryId) return;
     await this.#store.setHead({ ...key.place, head: headOf(due, position) });
