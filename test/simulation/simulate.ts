@@ -7,6 +7,7 @@ import { createRandom } from './deterministic/random.ts';
 import { runClient } from './cluster/run-client.ts';
 import { runGateway } from './cluster/run-gateway.ts';
 import { runDispatchers, runLooks, runReleases, runRetries } from './cluster/run-services.ts';
+import { createSimulatedKeys } from './infrastructure/simulated-keys.ts';
 import { createSimulatedKafka } from './infrastructure/simulated-kafka.ts';
 import { createSimulatedMongo, type SimulatedMongo } from './infrastructure/simulated-mongo.ts';
 import { createSimulatedHolds } from './infrastructure/simulated-holds.ts';
@@ -127,6 +128,7 @@ function createCluster(world: World): Cluster {
     mongo.collection('webhooks').set(id, { _id: id, disabled: false, ordering });
   }
   const publishers = createSimulatedPublishers(world.time);
+  const keys = createSimulatedKeys(mongo, world.time);
   const order = createOrderChecker(world, mongo, observations);
   kafka.onAppend((_process, record) => {
     order.onAppend(record);
@@ -138,6 +140,7 @@ function createCluster(world: World): Cluster {
     kafka,
     mongo,
     publishers,
+    keys,
     holds,
     observer,
     observations,

@@ -9,6 +9,7 @@ import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createStuckDeliveries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import { createMessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import { createSequenceStore } from '@posthorn/platform/mongo/messages/sequences.ts';
 import { createWaitingDeliveries } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import { createHoldNotes, createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -98,6 +99,7 @@ function openReleases(): ClaimedWork {
     waiting: createWaitingDeliveries(db),
     holds: createHoldStates(db),
     deliveries: createDeliveryStore(db),
+    sequences: createSequenceStore(db),
     circuits: { read: () => Promise.resolve(null) },
     records: published,
     retryDueTopic: 'retry-due',

@@ -1,59 +1,109 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
-import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
-import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { sequenceIdOf } from '@posthorn/domain/delivery/sequence.ts';
+import { decodeMessageCreated, encodeMessageCreated } from '@posthorn/domain/records/records.ts';
+import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
+import { sampleRecord } from '../../../test/support/samples/sample-record.ts';
 import { type Place, Sequences } from './sequences.ts';
+import type { Stored } from './stored-sequences.ts';
 
-const MESSAGE_CREATED = 'created';
-const SLOW_LANE = 'slow-lane';
+/** The rules of a sequence are those of the domain; the simulation has the crashes and rebalances (test/simulation). */
 
-/** Nothing is stored of the key. */
-function openSequences(): Sequences {
-  return new Sequences({
+const KEY = { companyId: 'comp_a', webhookId: 'wh_1', orderingKey: 'order-1' };
+const NOW_MS = 1_000_000;
+const CREATED = 'created';
+
+let sequences: Sequences;
+let read: () => Promise<Stored | null>;
+/** The messages whose deliveries were stored behind others. */
+let followers: string[];
+
+beforeEach(() => {
+  read = () => Promise.resolve(null);
+  followers = [];
+  const nothing = (): Promise<void> => Promise.resolve();
+  sequences = new Sequences({
     store: {
-      read: () => Promise.resolve(null),
-      setHead: () => Promise.resolve(),
-      addFollowers: () => Promise.resolve(),
-      publish: () => Promise.resolve(),
+      read: () => read(),
+      setHead: nothing,
+      addFollowers(added) {
+        followers.push(...added.map(({ settled }) => settled.messageId));
+        return Promise.resolve();
+      },
+      publish: nothing,
       remove: () => Promise.resolve(true),
-      makeDue: () => Promise.resolve(),
+      makeDue: nothing,
     },
-    messageCreatedTopic: MESSAGE_CREATED,
+    messageCreatedTopic: CREATED,
     orderingOf: () => Promise.resolve('block'),
     hasMemory: () => true,
     later: () => undefined,
-    metrics: { onFollower: () => undefined, onStep: () => undefined },
-    nowMs: () => 0,
-    monotonicMs: () => 0,
+    metrics: { onStep: () => undefined, onFollower: () => undefined },
+    nowMs: () => NOW_MS,
+    monotonicMs: () => NOW_MS,
   });
+});
+
+function enter(offset: number, isOurs: () => boolean, topic = CREATED): Place {
+  const ref = { ...KEY, messageId: `msg_${offset}`, appId: null, createdAtMs: NOW_MS };
+  const value = encodeMessageCreated(ref, null);
+  const record = sampleRecord({}, { topic, offset, value });
+  const due = decodeMessageCreated(value);
+  // A record that was published for a stored delivery has its position.
+  const stated = topic === CREATED ? due : { ...due, position: offset };
+  const place = sequences.enter({ record, due: stated, isOurs });
+  if (!place) throw new Error('it has a key');
+  return place;
 }
 
+const turn = (place: Place): Promise<string> => place.turn(() => undefined);
+
+/** As another owner has stored it, with a head that has its retries. */
+function storedByAnother(): Stored {
+  const head = { deliveryId: 'dlv_4', messageId: 'msg_4', position: 4 };
+  const times = { dueAtMs: NOW_MS, lookAfterMs: 1, sinceMs: NOW_MS, updatedAtMs: NOW_MS };
+  const id = sequenceIdOf(KEY.webhookId, KEY.orderingKey);
+  const sequence = { ...KEY, ...times, id, head, fromId: 'dlv_4', changes: 1, isBlocked: false };
+  return { sequence, blocker: head, plan: [], isWhole: true, lastPosition: 4 };
+}
+
+describe('a key whose partition goes to another owner', () => {
+  test('is read again when the partition has come back', async () => {
+    let isFirst = true;
+    expect(await turn(enter(1, () => isFirst))).toBe('begin');
+    isFirst = false;
+    read = () => Promise.resolve(storedByAnother());
+    expect(await turn(enter(9, () => true))).toBe('done');
+    expect(followers).toEqual(['msg_9']);
+  });
+
+  test('leaves what it has not begun to that owner, also when the partition goes while it is read', async () => {
+    let isOurs = true;
+    const reading = Promise.withResolvers<null>();
+    read = () => reading.promise;
+    const waiting = turn(enter(1, () => isOurs));
+    isOurs = false;
+    reading.resolve(null);
+    await expect(waiting).rejects.toThrow(StoppedError);
+    read = () => Promise.resolve(storedByAnother());
+    expect(await turn(enter(9, () => true))).toBe('done');
+    expect(followers).toEqual(['msg_9']);
+  });
+});
+
 describe('a second record of an attempt that is under way', () => {
-  let sequences: Sequences;
-  let due: DueAttempt;
   let first: Place;
 
-  function enter(topic: string): Place {
-    const record = sampleRecord({}, { topic });
-    const place = sequences.enter({ record, due: { ...due }, isOurs: () => true });
-    if (!place) throw new Error('a record with a key has a place');
-    return place;
-  }
-
-  const turnOf = ({ turn }: Place): Promise<string> => turn(() => undefined);
-
   beforeEach(async () => {
-    sequences = openSequences();
-    due = sampleDue({ orderingKey: 'key', position: 0 });
-    first = enter(MESSAGE_CREATED);
-    await turnOf(first);
+    first = enter(1, () => true);
+    await turn(first);
   });
 
-  it('is a copy of the first one', async () => {
-    expect(await turnOf(enter(MESSAGE_CREATED))).toBe('done');
+  test('is a copy of the first one', async () => {
+    expect(await turn(enter(1, () => true))).toBe('done');
   });
 
-  it('is what comes next of a delivery that has left memory', async () => {
+  test('is what comes next of a delivery that has left memory', async () => {
     await first.leave();
-    expect(await turnOf(enter(SLOW_LANE))).toBe('begin');
+    expect(await turn(enter(1, () => true, 'slow-lane'))).toBe('begin');
   });
 });

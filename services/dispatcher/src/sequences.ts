@@ -94,6 +94,8 @@ interface Entry extends Entering {
 interface KeyInMemory {
   id: string;
   place: SequencePlace;
+  /** Whether its partition is still the one whose record came last. */
+  isOurs: IsOurs;
   /** In the order in which they arrived. */
   entries: Entry[];
   /** Null without a document. */
@@ -151,7 +153,7 @@ export class Sequences {
     const { record, due } = entering;
     const { orderingKey, attemptId, trigger } = due;
     if (orderingKey === undefined || trigger === 'resend' || trigger === 'test') return null;
-    const key = this.#keyOf(due, orderingKey);
+    const key = this.#keyOf(entering, orderingKey);
     const known = this.#byRecord.get(record);
     if (known && key.entries.includes(known)) return this.#placeOf(key, handledAgain(known));
     // Whoever has the first one has not committed it. One that leaves memory may be published already: from its document, or
@@ -187,13 +189,18 @@ export class Sequences {
     return this.#followers.size;
   }
 
-  #keyOf({ companyId, webhookId }: DueAttempt, orderingKey: string): KeyInMemory {
+  #keyOf({ due, isOurs }: Entering, orderingKey: string): KeyInMemory {
+    const { companyId, webhookId } = due;
     const id = sequenceIdOf(webhookId, orderingKey);
     const known = this.#keys.get(id);
-    if (known) return known;
+    if (known) {
+      if (!known.isOurs()) ownAgain(known);
+      return Object.assign(known, { isOurs });
+    }
     const key: KeyInMemory = {
       id,
       place: { companyId, webhookId, orderingKey },
+      isOurs,
       entries: [],
       stored: null,
       isStale: true,
@@ -302,6 +309,8 @@ export class Sequences {
       key.stored = await this.#store.read(key.id, () => key);
       key.isStale = changes !== key.changes;
     }
+    // The partition may have gone meanwhile, and may come back.
+    this.#dropLost(key);
     const toStore = this.#decideAll(key);
     if (toStore.length === 0) {
       await this.#goOn(key);
@@ -540,6 +549,12 @@ function readAgain(key: KeyInMemory): void {
   key.isStale = true;
   key.changes += 1;
   key.isDirty = true;
+}
+
+/** The partition has gone and come back: another owner may have gone on, and have stored what was published here. */
+function ownAgain(key: KeyInMemory): void {
+  key.released.clear();
+  readAgain(key);
 }
 
 function isUndecided({ state }: Entry): boolean {

@@ -3,6 +3,7 @@ import type { Observations } from '../invariants/observations.ts';
 import type { ConsumerObserver } from '../consumer/consumer-state.ts';
 import type { ServiceDeps } from '../services/simulated-dispatcher.ts';
 import type { SimulatedKafka } from '../infrastructure/simulated-kafka.ts';
+import type { SimulatedKeys } from '../infrastructure/simulated-keys.ts';
 import type { SimulatedMongo } from '../infrastructure/simulated-mongo.ts';
 import { createProcess } from '../infrastructure/simulated-process.ts';
 import type { SimulatedPublishers } from '../infrastructure/simulated-publishers.ts';
@@ -15,6 +16,7 @@ export interface Cluster {
   kafka: SimulatedKafka;
   mongo: SimulatedMongo;
   publishers: SimulatedPublishers;
+  keys: SimulatedKeys;
   holds: SimulatedHolds;
   observer: ConsumerObserver;
   order: OrderChecker;

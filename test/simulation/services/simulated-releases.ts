@@ -36,6 +36,7 @@ export function createSimulatedReleases(
       webhooksOfApp: () => Promise.resolve([]),
     },
     deliveries: createDeliveryStore(db),
+    sequences: createSequenceStore(db),
     circuits: { read: () => Promise.resolve(null) },
     records,
     retryDueTopic: TOPICS.retryDue,

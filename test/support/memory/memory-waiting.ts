@@ -7,8 +7,8 @@ import type {
 import type { HoldStates, WebhookHolders } from '@posthorn/platform/mongo/webhooks/holds.ts';
 
 export interface MemoryWaitingDelivery extends WaitingDelivery {
-  /** `deferred`: released, and its attempt is put off for hours. */
-  state: 'waiting' | 'released' | 'deferred' | 'done' | 'cancelled';
+  /** `follows`: waits for its order. `deferred`: released, and its attempt is put off for hours. */
+  state: 'waiting' | 'follows' | 'released' | 'deferred' | 'done' | 'cancelled';
   /** Of a cancelled one. */
   reason?: CancelReason;
 }
@@ -23,7 +23,10 @@ export interface MemoryWaiting {
   /** Companies. */
   suspended: Set<string>;
   ofWebhook: (webhookId: string, state: MemoryWaitingDelivery['state']) => MemoryWaitingDelivery[];
-  waiting: Pick<WaitingDeliveries, 'page' | 'underWay' | 'endWait' | 'look' | 'webhooks'>;
+  waiting: Pick<
+    WaitingDeliveries,
+    'page' | 'pageToCancel' | 'underWay' | 'endWait' | 'look' | 'webhooks'
+  >;
   holds: HoldStates;
 }
 
@@ -37,10 +40,19 @@ export function createMemoryWaiting(): MemoryWaiting {
     state: MemoryWaitingDelivery['state'],
   ): MemoryWaitingDelivery[] =>
     [...deliveries.values()].filter((each) => each.webhookId === webhookId && each.state === state);
+  const pageOf = (
+    all: readonly MemoryWaitingDelivery[],
+    fromId: string,
+    limit: number,
+  ): Promise<WaitingDelivery[]> => {
+    const inOrder = all.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    return Promise.resolve(inOrder.filter(({ id }) => id >= fromId).slice(0, limit));
+  };
   const waiting: MemoryWaiting['waiting'] = {
-    page({ webhookId }, fromId, limit) {
-      const waiting = ofWebhook(webhookId, 'waiting').filter(({ id }) => id >= fromId);
-      return Promise.resolve(waiting.sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit));
+    page: ({ webhookId }, fromId, limit) => pageOf(ofWebhook(webhookId, 'waiting'), fromId, limit),
+    pageToCancel({ webhookId }, fromId, limit) {
+      const all = [...ofWebhook(webhookId, 'waiting'), ...ofWebhook(webhookId, 'follows')];
+      return pageOf(all, fromId, limit);
     },
     underWay({ webhookId }, { beforeId, limit }) {
       const open = [...ofWebhook(webhookId, 'released'), ...ofWebhook(webhookId, 'deferred')];

@@ -58,6 +58,16 @@ export function sequenceIdOf(webhookId: string, orderingKey: string): string {
   return `${webhookId}/${hash('sha256', orderingKey, 'base64url').slice(0, DIGEST_CHARS)}`;
 }
 
+/** Returns the ids of the sequences in which these deliveries have a place, each once. */
+export function sequenceIdsOf(
+  deliveries: readonly { webhookId: string; orderingKey?: string }[],
+): string[] {
+  const ids = deliveries.flatMap(({ webhookId, orderingKey }) =>
+    orderingKey === undefined ? [] : [sequenceIdOf(webhookId, orderingKey)],
+  );
+  return [...new Set(ids)];
+}
+
 /**
  * Returns the position of a delivery that arrives behind the one with `lastPosition`. It is the offset of the record in
  * `message-created`, so that each owner of the partition that reads it computes the same. After a replay, and in a topic

@@ -77,6 +77,36 @@ describe('records', () => {
     });
   });
 
+  describe('the ordering key and the position of a delivery', () => {
+    const order = { orderingKey: 'order-17', position: 4_711 };
+    const lineOf = (value: Buffer): object => JSON.parse(String(value)) as object;
+
+    test('come back from every record', () => {
+      const all = [
+        decodeMessageCreated(encodeMessageCreated({ ...ref, ...order }, null)),
+        decodeRetryDue(encodeRetryDue({ ...ref, ...order, attemptNumber: 4, dueAtMs: 5 })),
+        decodeEndedAttempt(encodeDeliveryFailed({ ...failed, ...order })),
+      ];
+      for (const each of all) expect(each).toMatchObject(order);
+    });
+
+    test('add to what the version before reads, and change nothing of it: that version delivers without order', () => {
+      const due = { ...ref, attemptNumber: 4, dueAtMs: 5 };
+      expect(lineOf(encodeMessageCreated({ ...ref, ...order }, null))).toEqual({
+        ...lineOf(encodeMessageCreated(ref, null)),
+        ...order,
+      });
+      expect(lineOf(encodeRetryDue({ ...due, ...order }))).toEqual({
+        ...lineOf(encodeRetryDue(due)),
+        ...order,
+      });
+      expect(lineOf(encodeDeliveryFailed({ ...failed, ...order }))).toEqual({
+        ...lineOf(encodeDeliveryFailed(failed)),
+        ...order,
+      });
+    });
+  });
+
   describe('a delivery-failed record', () => {
     test('comes back as it was written', () => {
       const kind = { kind: 'failed', version: 1 };

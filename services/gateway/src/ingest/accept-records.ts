@@ -5,6 +5,7 @@ import { pause } from '@posthorn/platform/async/pause.ts';
 import { describeUnreadable } from '@posthorn/platform/kafka/fetch/record-batches.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { CompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
+import type { ClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
 import {
   type ClaimedKey,
   type KeyHolders,
@@ -16,7 +17,8 @@ import type { AcceptOutcome } from '../accept/idempotency.ts';
 import { isFault, isTemporary, toApiError, type UnavailableReason } from '../api-error.ts';
 import type { Gateway } from '../gateway.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
-import type { NextSlice } from '../limits/slices.ts';
+import type { NextSlice, Slices } from '../limits/slices.ts';
+import type { Throttle } from '../limits/throttle.ts';
 import type { Basis } from '../open-acceptance.ts';
 import { isMarked, uidIn, type UidKind, type Uids } from '../projects/uids.ts';
 import { type IngestMetrics } from './ingest-metrics.ts';
@@ -30,9 +32,21 @@ export interface IngestParts extends Basis {
   monotonicMs: () => number;
 }
 
+/** What lanes use of the process. */
+export interface LaneParts extends Pick<
+  IngestParts,
+  'limits' | 'gateway' | 'life' | 'monotonicMs'
+> {
+  context: Pick<IngestParts['context'], 'logger' | 'keepTryingWhileDraining'>;
+  kafka: Pick<IngestParts['kafka'], 'publishCopies' | 'topics'>;
+  slices: Pick<Slices, 'next'>;
+  throttle: Pick<Throttle, 'note' | 'charge' | 'chargeBytes'>;
+  clock: Pick<ClockWatch, 'isRight'>;
+}
+
 /** Returns what the lanes of a cluster work with: how a record is read, accepted or rejected, and when it waits. */
 export function createLaneDeps(
-  parts: IngestParts,
+  parts: LaneParts,
   metrics: IngestMetrics,
 ): (clusterId: string, isSteady: () => boolean, stopping: AbortSignal) => LaneDeps {
   const { context, limits, slices, throttle } = parts;
@@ -83,7 +97,7 @@ interface Rejected {
 }
 
 async function rejectAll(
-  { kafka, context: { logger } }: IngestParts,
+  { kafka, context: { logger } }: LaneParts,
   metrics: IngestMetrics,
   { source, refused, clusterId }: Rejected,
 ): Promise<void> {
@@ -108,7 +122,7 @@ function tryToRead(record: LogRecord, source: NamedSource, clusterId: string): R
 }
 
 async function acceptAll(
-  { gateway }: IngestParts,
+  { gateway }: Pick<LaneParts, 'gateway'>,
   messages: readonly IngestedMessage[],
   nextSlice: NextSlice,
 ): Promise<RecordOutcome[]> {
@@ -300,7 +314,7 @@ export function createFreeClaims({
 const STATUS_FOR_MS = 2_000;
 
 /** Returns what `whyWaits` of LaneDeps is. */
-function createWhyWaits({ clock, life, monotonicMs }: IngestParts): LaneDeps['whyWaits'] {
+function createWhyWaits({ clock, life, monotonicMs }: LaneParts): LaneDeps['whyWaits'] {
   /** By company: as many as there are sources. */
   const known = new Map<string, { untilMs: number; status: ReturnType<typeof life.statusOf> }>();
   return async ({ companyId }) => {

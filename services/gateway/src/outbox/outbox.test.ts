@@ -176,6 +176,21 @@ describe('outbox', () => {
       await outbox.stop(0);
     });
 
+    test('publishes nothing for a target that was disabled at acceptance, also when the result of the insert comes late', async () => {
+      await outbox.start();
+      insertAll = (batch) => Promise.resolve(batch.map(() => 'unconfirmed'));
+      const message = sampleMessage(newId('msg'), {
+        publisherId: outbox.publisherId(),
+        targets: ['wh_1', 'wh_2'],
+        disabledTargets: new Set(['wh_2']),
+      });
+      await outbox.store([message]);
+      committed = [message];
+      await outbox.tick();
+      expect(published).toEqual([message.id]);
+      await outbox.stop(0);
+    });
+
     test('publishes an insert that MongoDB executes only after an outage of more than a minute', async () => {
       await outbox.start();
       insertAll = (batch) => Promise.resolve(batch.map(() => 'unconfirmed'));

@@ -1,5 +1,5 @@
 import { firstIdAt, type IdPrefix, timeMsOf } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { forAttempts, type Message } from '@posthorn/domain/message.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import { withTimeout } from '@posthorn/platform/async/pause.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
@@ -189,7 +189,7 @@ class Publisher {
       messages,
       async publish(late) {
         ownership.assert();
-        await publishInBatches(records, topic, late);
+        await publishInBatches(records, topic, late.map(forAttempts));
       },
       confirmedForMs: ownership.confirmedForMs,
     });

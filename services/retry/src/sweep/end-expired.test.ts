@@ -67,6 +67,7 @@ function open(leases = createMemoryLeases()) {
         return Promise.resolve({ matched: ended.length });
       },
     },
+    sequences: { makeDue: () => Promise.resolve() },
     metrics: createRetryMetrics(registry, [1_000], () => NOW_MS),
     nowMs: () => NOW_MS,
     earlierMs: () => NOW_MS - 10,

@@ -2,7 +2,6 @@ import { cancelReasonOf } from '@posthorn/domain/delivery/when-cancelled.ts';
 import type { CancelReason } from '@posthorn/domain/delivery/delivery.ts';
 import type { Loop } from '@posthorn/platform/async/loop.ts';
 import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type {
   WaitingDelivery,
   WaitingDeliveries,
@@ -11,11 +10,12 @@ import type { HoldStates, WebhookHolders } from '@posthorn/platform/mongo/webhoo
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { createLeasedLoop, type LeaseHolder } from '@posthorn/platform/work/leased-loop.ts';
 import type { RetryMetrics } from '../metrics.ts';
+import { cancelWaiting, type CancelWaitingDeps } from '../work/cancel-waiting.ts';
 
-interface EndExpiredDeps extends LeaseHolder, Pick<DatabaseTime, 'nowMs' | 'earlierMs'> {
+interface EndExpiredDeps
+  extends LeaseHolder, CancelWaitingDeps, Pick<DatabaseTime, 'nowMs' | 'earlierMs'> {
   waiting: Pick<WaitingDeliveries, 'expiredAt'>;
   holds: Pick<HoldStates, 'holdersOf'>;
-  deliveries: Pick<DeliveryStore, 'cancelPending'>;
   metrics: Pick<RetryMetrics, 'finished'>;
   logger: Logger;
 }
@@ -44,15 +44,12 @@ export function createEndExpired(deps: EndExpiredDeps): Loop {
 
 /** Returns false when nothing has expired. */
 async function endPage(deps: EndExpiredDeps): Promise<boolean> {
-  const { waiting, holds, deliveries, metrics, nowMs, earlierMs, logger } = deps;
+  const { waiting, holds, metrics, earlierMs, logger } = deps;
   const page = await waiting.expiredAt(earlierMs(), PAGE);
   if (page.length === 0) return false;
   const ofWebhooks = new Map(page.map((each) => [each.webhookId, each]));
   const holders = await holds.holdersOf([...ofWebhooks.values()]);
-  const atMs = nowMs();
-  const { matched } = await deliveries.cancelPending(
-    page.map((each) => ({ id: each.id, reason: reasonOf(each, holders), atMs })),
-  );
+  const matched = await cancelWaiting(deps, page, (each) => reasonOf(each, holders));
   // Others were released, or cancelled by a client, since they were read.
   if (matched === 0) return true;
   metrics.finished.inc({ result: 'cancelled' }, matched);

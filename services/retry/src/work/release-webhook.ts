@@ -9,7 +9,6 @@ import {
 import { releasedRecord } from '@posthorn/domain/records/retry-due.ts';
 import { untilAborted } from '@posthorn/platform/async/pause.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type {
   WaitingDelivery,
   WaitingOwner,
@@ -18,12 +17,12 @@ import type {
 import type { HoldNotes, HoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import { cancelWaiting, type CancelWaitingDeps } from './cancel-waiting.ts';
 import type { PageBudget } from './page-budget.ts';
 
-export interface ReleaseDeps {
+export interface ReleaseDeps extends CancelWaitingDeps {
   notes: Pick<HoldNotes, 'rateOf'>;
-  waiting: Pick<WaitingDeliveries, 'page' | 'underWay' | 'endWait' | 'look'>;
-  deliveries: Pick<DeliveryStore, 'cancelPending'>;
+  waiting: Pick<WaitingDeliveries, 'page' | 'pageToCancel' | 'underWay' | 'endWait' | 'look'>;
   holds: Pick<HoldStates, 'holdersOf'>;
   circuits: Pick<OpenCircuits, 'read'>;
   records: Pick<RecordLog, 'publish'>;
@@ -118,6 +117,8 @@ class ReleaseRun {
   /** The oldest that may wait; '' for any. */
   #fromId = '';
   #hasFound = false;
+  /** Its webhook is gone or disabled, as far as known. */
+  #isToCancel = false;
   /** Its circuit is open, or not known yet: one is released at a time, and only when the next probe may be made. */
   #isProbing = true;
   /** One is released at a time until one has a result. */
@@ -147,8 +148,8 @@ class ReleaseRun {
     if (!(await this.#readUnderWay())) return 'nothing';
     for (;;) {
       signal.throwIfAborted();
-      if (await this.#isCutOff()) return 'quiet';
-      if (this.#wanted() > 0 || this.#isFateOld()) {
+      if (!this.#isToCancel && (await this.#isCutOff())) return 'quiet';
+      if (this.#isToCancel || this.#wanted() > 0 || this.#isFateOld()) {
         const ended = await this.#releasePage();
         if (ended) return ended;
       }
@@ -167,12 +168,21 @@ class ReleaseRun {
   async #readUnderWay(): Promise<boolean> {
     const { waiting } = this.#deps;
     const { webhook } = this.#release;
-    const [first] = await waiting.page(webhook, '', 1);
+    await this.#fate();
+    const [first] = await this.#page(1);
     if (!first) return false;
-    this.#ratePerSecond = await this.#deps.notes.rateOf(webhook.webhookId);
     this.#setOpen(await waiting.underWay(webhook, { beforeId: first.id, limit: INHERITED }));
     for (const { id } of this.#open) this.#inherited.add(id);
     return true;
+  }
+
+  /** What waits behind another delivery ends with its webhook in pages: its turns would come one after the other. */
+  #page(limit: number): Promise<WaitingDelivery[]> {
+    const { waiting } = this.#deps;
+    const { webhook } = this.#release;
+    return this.#isToCancel
+      ? waiting.pageToCancel(webhook, this.#fromId, limit)
+      : waiting.page(webhook, this.#fromId, limit);
   }
 
   /**
@@ -222,14 +232,14 @@ class ReleaseRun {
   /** Returns how the release ends with this page; null when it goes on. */
   async #releasePage(): Promise<Released | null> {
     const { waiting, pageBudget, nowMs, earlierMs } = this.#deps;
-    const { webhook, signal } = this.#release;
+    const { signal } = this.#release;
     const { fate, cancelBeforeMs } = await this.#fate();
     if (fate.kind === 'wait') return 'on_hold';
     const wanted = fate.kind === 'cancel' ? CANCELLED_AT_ONCE : this.#wanted();
     // The limit or the rate may be lower than it was a moment ago.
     if (wanted <= 0) return null;
     const size = pageBudget.pageSize(this.#hasFound ? wanted : Math.min(wanted, FIRST_PAGE));
-    const page = await waiting.page(webhook, this.#fromId, size);
+    const page = await this.#page(size);
     const [oldest] = page;
     if (!oldest) {
       if (this.#fromId === '') return this.#hasFound ? 'done' : 'nothing';
@@ -258,13 +268,9 @@ class ReleaseRun {
   }
 
   async #cancel(page: readonly WaitingDelivery[], reason: CancelReason): Promise<void> {
-    const { deliveries, logger, nowMs } = this.#deps;
-    const atMs = nowMs();
-    const { matched } = await deliveries.cancelPending(
-      page.map(({ id }) => ({ id, reason, atMs })),
-    );
+    const matched = await cancelWaiting(this.#deps, page, () => reason);
     const { companyId, webhookId } = this.#release.webhook;
-    logger.info(
+    this.#deps.logger.info(
       { companyId, webhookId, reason, deliveries: matched },
       'cancelled deliveries that waited',
     );
@@ -284,6 +290,7 @@ class ReleaseRun {
     const holders = (await this.#deps.holds.holdersOf([webhook])).get(webhook.webhookId);
     const known = holders ?? { webhook: null, appHeld: null, isSuspended: false };
     const fate = fateOfWaiting(known, this.#deps.nowMs());
+    this.#isToCancel = fate.kind === 'cancel';
     const perSecond = known.webhook?.rateLimitPerSecond ?? Infinity;
     this.#maxWindow = Math.min(WINDOW.max, (perSecond * WINDOW_MS) / 1_000);
     this.#window = Math.min(this.#window, this.#maxWindow);

@@ -23,7 +23,7 @@ import type { ClaimedWork } from '@posthorn/platform/work/claimed-work.ts';
 import { createPageBudget } from './page-budget.ts';
 import { createReleases, type ReleaseNotesDeps } from './release.ts';
 
-const [SECOND_MS, MINUTE_MS, HOUR_MS] = [1_000, 60_000, 3_600_000];
+const [STEP_MS, SECOND_MS, MINUTE_MS, HOUR_MS] = [20, 1_000, 60_000, 3_600_000];
 const HOLD: Hold = { sinceMs: 0, untilMs: null, reason: null, by: 'key_1' };
 const FREE = { disabled: false, cancelBeforeMs: null, rateLimitPerSecond: null, held: null };
 
@@ -127,6 +127,7 @@ function worker(overrides: Partial<ReleaseNotesDeps> = {}): ClaimedWork {
         return Promise.resolve({ matched: cancelled.length });
       },
     },
+    sequences: { makeDue: () => Promise.resolve() },
     circuits: { read: (_companyId, id) => Promise.resolve(openCircuits.get(id) ?? null) },
     records: { publish },
     retryDueTopic: 'due',
@@ -149,7 +150,6 @@ function worker(overrides: Partial<ReleaseNotesDeps> = {}): ClaimedWork {
 
 /** Moves on in steps, in which each endpoint takes its share of what is released. */
 async function run(ms: number, ...working: ClaimedWork[]): Promise<void> {
-  const STEP_MS = 20;
   const endMs = timers.nowMs() + ms;
   const credit = new Map<string, number>();
   for (let n = 0; timers.nowMs() < endMs; n += 1) {

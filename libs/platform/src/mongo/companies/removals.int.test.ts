@@ -8,6 +8,7 @@ import { createVault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { OWNED_COLLECTIONS } from '../company-documents.ts';
 import type { DeliveryDocument } from '../documents.ts';
+import { createSequenceStore } from '../messages/sequences.ts';
 import { createWebhookStore } from '../webhooks/webhooks.ts';
 import { type CompanyRemoval, createCompanyRemoval, createRemovalStore } from './removals.ts';
 
@@ -68,6 +69,30 @@ describe('removals', () => {
   });
 
   const database = duringTests(openScratchDatabase, ({ drop }) => drop());
+
+  it('the ordering keys of removed webhooks are removed in steps, and no others', async () => {
+    const sequences = createSequenceStore(database.db);
+    const places = [
+      ...[1, 2, 3].map((n) => ({ companyId: 'comp_a', webhookId: 'wh_1', orderingKey: `${n}` })),
+      { companyId: 'comp_a', webhookId: 'wh_2', orderingKey: '1' },
+      { companyId: 'comp_b', webhookId: 'wh_1', orderingKey: '1 of another company' },
+    ];
+    const head = { deliveryId: 'dlv_1', messageId: 'msg_1', position: 1 };
+    await sequences.setHeads(
+      places.map((place) => ({ ...place, head })),
+      9,
+    );
+    const { cancelPending } = createRemovalStore(database.db);
+    const step = { limit: 2, atMs: 9 };
+    expect(await cancelPending('comp_a', ['wh_1'], step)).toBe(2);
+    expect(await cancelPending('comp_a', ['wh_1'], step)).toBe(1);
+    expect(await cancelPending('comp_a', ['wh_1'], step)).toBe(0);
+    const left = await collection(database.db, 'sequences').find({}).toArray();
+    expect(left.map(({ companyId, webhookId }) => `${companyId}/${webhookId}`).sort()).toEqual([
+      'comp_a/wh_2',
+      'comp_b/wh_1',
+    ]);
+  });
 
   it('a delivery of a removed webhook is cancelled with its reason, and one of another company is not', async () => {
     const deliveries = collection(database.db, 'deliveries');

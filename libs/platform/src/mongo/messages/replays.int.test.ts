@@ -1,8 +1,10 @@
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
+import { settleWaiting } from '@posthorn/domain/delivery/settlement.ts';
 import { DAY_MS, dayNumberOf, deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
 import { filterOf } from '@posthorn/domain/parse-filter.ts';
 import type { Message } from '@posthorn/domain/message.ts';
+import { requiredAt } from '@posthorn/domain/required.ts';
 import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import { openScratchDays } from '../../../../../test/support/stores/scratch-database.ts';
@@ -138,6 +140,19 @@ describe('replays', () => {
     expect(await createDeliveryQueries(db).findMany('comp_a', [id])).toMatchObject([
       { status: 'pending', waiting: 'time', nextAttemptAtMs: deliverAtMs },
     ]);
+  });
+
+  it('have begun with a delivery that waits for its order, whose key may be blocked for days', async () => {
+    const [ref] = await store.add(added([FIRST.id]));
+    const due = {
+      ...requiredAt([ref], 0, 'ref'),
+      orderingKey: 'order-17',
+      position: 2,
+      attemptNumber: 1,
+    };
+    expect(await store.unattempted([due.deliveryId])).toEqual([due.deliveryId]);
+    await createDeliveryStore(db).setWaiting([settleWaiting(due, 'order', TODAY + 60)]);
+    expect(await store.unattempted([due.deliveryId])).toEqual([]);
   });
 
   it('leave out what is dropped within a day, before its last attempt', async () => {

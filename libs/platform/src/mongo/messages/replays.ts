@@ -71,7 +71,7 @@ export interface ReplayStore {
    * Returns the deliveries, also those that an earlier call has added, so it may be repeated.
    */
   add: (added: Added) => Promise<IdentifiedRef[]>;
-  /** The deliveries among these that are pending, have no attempt, and do not wait for the time of their message. */
+  /** The deliveries among these that are pending, have no attempt, and wait neither for their time nor for their order. */
   unattempted: (deliveryIds: readonly string[]) => Promise<string[]>;
 }
 
@@ -114,7 +114,12 @@ export function createReplayStore(db: Database): ReplayStore {
   };
 }
 
-const UNATTEMPTED = { status: 'pending', attemptCount: 0, waiting: { $ne: 'time' } } as const;
+/** A delivery that waits for its order goes on when that has come: a key that is blocked keeps no replay. */
+const UNATTEMPTED = {
+  status: 'pending',
+  attemptCount: 0,
+  waiting: { $nin: ['time', 'order'] },
+} as const;
 
 /**
  * A day is dropped with its messages, and the attempts of a delivery may take 17.6 h. Messages that are dropped before

@@ -53,6 +53,21 @@ describe('waiting deliveries', () => {
     expect([await count(WEBHOOK, 10), await count(WEBHOOK, 2)]).toEqual([3, 2]);
   });
 
+  it('are read with those that wait for their order where their webhook is gone', async () => {
+    const follows = (n: number, webhookId = 'wh_1') => {
+      const ref = { messageId: `msg_${n}`, webhookId, companyId: 'comp_a', appId: null };
+      const place = { createdAtMs: NOW_MS, orderingKey: 'order-1', position: n };
+      const due = { ...ref, ...place, deliveryId: idOf(n), attemptNumber: 1 };
+      return settleWaiting(due, 'order', NOW_MS);
+    };
+    await insert(follows(1), settled(2), follows(3), follows(4, 'wh_2'));
+    const { page, pageToCancel } = waitingOf();
+    expect(idsOf(await page(WEBHOOK, '', 5))).toEqual([idOf(2)]);
+    expect(idsOf(await pageToCancel(WEBHOOK, '', 2))).toEqual([idOf(1), idOf(2)]);
+    const [last] = await pageToCancel(WEBHOOK, idOf(3), 5);
+    expect(last).toMatchObject({ id: idOf(3), orderingKey: 'order-1', position: 3 });
+  });
+
   it('are due from their release on, and those that wait again since they were read stay', async () => {
     await insert(settled(1), settled(2));
     const { page, endWait } = waitingOf();

@@ -61,6 +61,12 @@ export interface SeenReleased {
 export interface WaitingDeliveries {
   /** The next ones of a webhook, oldest first. `fromId` ('' for all) is that of the oldest that may be left. */
   page: (webhook: WaitingOwner, fromId: string, limit: number) => Promise<WaitingDelivery[]>;
+  /** The same with those that wait for their order: all of them end with a webhook that is deleted or disabled. */
+  pageToCancel: (
+    webhook: WaitingOwner,
+    fromId: string,
+    limit: number,
+  ) => Promise<WaitingDelivery[]>;
   /**
    * Ends the wait of these, unless they have begun to wait again since they were read. From `atMs` on they count as due,
    * so that the sweep of stuck deliveries finds them when their records are lost.
@@ -96,6 +102,7 @@ export interface WaitingDeliveries {
 }
 
 const ON_HOLD = { waiting: 'hold', status: 'pending' } as const;
+const TO_CANCEL = { waiting: { $in: ['hold', 'order'] }, status: 'pending' } as const;
 
 type DeliveryDays = Days['deliveries'];
 type Deliveries = mongo.Collection<DeliveryDocument>;
@@ -105,7 +112,10 @@ export function createWaitingDeliveries({
   days: { deliveries, retentionMs },
 }: Pick<Database, 'days'>): WaitingDeliveries {
   return {
-    page: (webhook, fromId, limit) => readPage(deliveries, webhook, { fromId, limit }),
+    page: (webhook, fromId, limit) =>
+      readPage(deliveries, webhook, { fromId, limit, filter: ON_HOLD }),
+    pageToCancel: (webhook, fromId, limit) =>
+      readPage(deliveries, webhook, { fromId, limit, filter: TO_CANCEL }),
     async endWait(page, atMs) {
       const idOf = ({ id }: WaitingDelivery): string => id;
       await writeByDays(deliveries, page, idOf, (documents, ofDay) =>
@@ -216,15 +226,21 @@ async function look(
   };
 }
 
+interface WaitingPage {
+  fromId: string;
+  limit: number;
+  filter: typeof ON_HOLD | typeof TO_CANCEL;
+}
+
 async function readPage(
   deliveries: DeliveryDays,
   { companyId, webhookId }: WaitingOwner,
-  { fromId, limit }: { fromId: string; limit: number },
+  { fromId, limit, filter }: WaitingPage,
 ): Promise<WaitingDelivery[]> {
   const span = deliveries.kept({ fromId }, 'dlv');
   const found = await readUpTo(deliveries.within(span), limit, (documents, left) => {
     const own = documentsIn<'deliveries'>(documents, companyId);
-    const waiting = own.find({ ...ON_HOLD, webhookId, _id: { $gte: span.fromId } });
+    const waiting = own.find({ ...filter, webhookId, _id: { $gte: span.fromId } });
     return waiting.sort({ _id: 1 }).limit(left).project<Found>({ attempts: 0 }).toArray();
   });
   return found.map(toWaiting);
