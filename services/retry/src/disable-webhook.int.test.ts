@@ -45,6 +45,12 @@ describe('a webhook that Posthorn disables', () => {
     expect(webhook).not.toHaveProperty('failing');
   });
 
+  it('has a note, by which what waits for a hold or an ordering key is cancelled', async () => {
+    await disable(SEEN, 'gone');
+    const note = await collection(database.db, 'holdNotes').findOne({ _id: 'wh_1' });
+    expect(note).toMatchObject({ companyId: 'comp_a', kind: 'webhook' });
+  });
+
   it('is in the audit log as changed by the system', async () => {
     await disable(SEEN, 'control_header');
     expect(await events()).toMatchObject([

@@ -12,11 +12,13 @@ import {
   createAuditStore,
 } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import { createHoldNotes, type HoldNotes } from '@posthorn/platform/mongo/webhooks/holds.ts';
 
 /**
- * Does what the API does with `disabled: true`: other processes notice within two seconds, and pending deliveries are
- * cancelled when they are due. The audit log names the system. Returns false, without an effect, when the webhook was
- * changed or deleted since it was seen. Needs no encryption key.
+ * Does what the API does with `disabled: true`: other processes notice within two seconds, pending deliveries are cancelled
+ * when they are due, and those that wait for a hold or an ordering key by the note of the webhook. The audit log names the
+ * system. Returns false, without an effect, when the webhook was changed or deleted since it was seen. Needs no encryption
+ * key.
  */
 export type DisableWebhook = (webhook: SeenWebhook, reason: DisabledReason) => Promise<boolean>;
 
@@ -33,16 +35,20 @@ export function openDisableWebhook(
     newId: createIdFactory({ nowMs, randomBytes }),
     nowMs,
   });
-  return createDisableWebhook({ db, audit, nowMs });
+  return createDisableWebhook({ db, audit, notes: createHoldNotes(db), nowMs });
 }
 
 interface DisableDeps {
   db: mongo.Db;
   audit: Pick<AuditLog, 'recordChange'>;
+  notes: Pick<HoldNotes, 'touch'>;
   nowMs: () => number;
 }
 
-export function createDisableWebhook({ db, audit, nowMs }: DisableDeps): DisableWebhook {
+/** By then the change is stored, or this process has ended. */
+const LOOK_AFTER_MS = 1_000;
+
+export function createDisableWebhook({ db, audit, notes, nowMs }: DisableDeps): DisableWebhook {
   return ({ companyId, id, changedAtMs }, disabledReason) =>
     audit.recordChange(
       {
@@ -58,7 +64,13 @@ export function createDisableWebhook({ db, audit, nowMs }: DisableDeps): Disable
         ],
       },
       async () => {
-        const updatedAt = new Date(Math.max(nowMs(), changedAtMs + 1));
+        const atMs = nowMs();
+        // First, so that what waits is cancelled whenever this process ends (docs/decisions/0014-long-work-leaves-a-note-first.md).
+        await notes.touch(
+          { id, companyId, kind: 'webhook' },
+          { atMs, dueAtMs: atMs + LOOK_AFTER_MS },
+        );
+        const updatedAt = new Date(Math.max(atMs, changedAtMs + 1));
         const changed = await documentsOf(db, 'webhooks', companyId).updateOne(
           { _id: id, updatedAt: new Date(changedAtMs) },
           { $set: { disabled: true, disabledReason, updatedAt }, $unset: { failing: '' } },
