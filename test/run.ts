@@ -24,6 +24,7 @@ import {
   sharesPosthorn,
   type TestFiles,
 } from './runner/find-tests.ts';
+import { fuzzSeed } from './runner/fuzz-seed.ts';
 import { runJest, type JestPart } from './runner/jest.ts';
 import { withSetup } from './runner/serve-setup.ts';
 import { withStack } from './runner/with-stack.ts';
@@ -135,6 +136,8 @@ async function runFiles(report: Report, part: JestPart): Promise<void> {
 
 // Every program that a test starts takes half of the processor time to start with the compiled sources.
 process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
+process.env.FUZZ_SEED = fuzzSeed();
+console.log(`FUZZ_SEED=${process.env.FUZZ_SEED}`);
 
 const report = createReport();
 try {

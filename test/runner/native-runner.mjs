@@ -1,5 +1,6 @@
 import { createRequire, registerHooks } from 'node:module';
 import { pathToFileURL } from 'node:url';
+import fc from 'fast-check';
 import runCircus from 'jest-circus/runner';
 import { setGlobals } from './globals.mjs';
 
@@ -11,6 +12,10 @@ registerHooks({
   resolve: (specifier, context, next) =>
     specifier === '@jest/globals' ? { url: GLOBALS, shortCircuit: true } : next(specifier, context),
 });
+
+// Generated values differ from version to version, and are the same again in each run of one (test/runner/fuzz-seed.ts).
+if (process.env.FUZZ_SEED !== undefined)
+  fc.configureGlobal({ seed: Number(process.env.FUZZ_SEED) });
 
 /**
  * Jest's runner, with Node's own loader in place of Jest's: that one loads every source and every package anew for each

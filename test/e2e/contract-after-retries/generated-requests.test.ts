@@ -17,7 +17,7 @@ import { type KnownIds, createKnownIds, DISPOSABLE } from '../../support/request
 import { createDrafts } from '../../support/requests/valid-requests.ts';
 import { toWire, type WireRequest } from '../../support/requests/wire-request.ts';
 
-/** Each run takes others: its seed is printed. */
+/** Of each version others: see test/runner/fuzz-seed.ts. */
 const REQUESTS = 4_000;
 /** As many as a company has under way at once. Further ones would wait for these and be refused while the store stalls. */
 const IN_FLIGHT = 16;
@@ -91,7 +91,6 @@ describe('4,000 requests generated from the API document [security]', () => {
   }
 
   it('each get a documented response, and none that the document forbids is accepted', async () => {
-    console.log(`FUZZ_SEED=${seed}`);
     const operations = operationsOf(document);
     const requests = generate(operations);
     const judge = createJudge(createCompiler(document));

@@ -211,6 +211,19 @@ const plain = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value)) 
 const isWrongInAjv = (schema: string): boolean =>
   schema.includes('"contains"') && schema.includes('"prefixItems"');
 
+/**
+ * Returns null where Ajv 8.20 has no answer: beside `anyOf` with `patternProperties` and a `not` that nothing meets, the code
+ * that it makes reads a variable that it does not declare.
+ */
+function askAjv(validate: (value: unknown) => unknown, value: unknown): unknown {
+  try {
+    return validate(value);
+  } catch (error) {
+    if ((error as Error).name === 'ReferenceError') return null;
+    throw error;
+  }
+}
+
 describe('generated schemas', () => {
   const defs = { $defs: { one: { type: ['object', 'number'] }, 'a/ b': { maxProperties: 2 } } };
 
@@ -226,7 +239,8 @@ describe('generated schemas', () => {
         for (const value of values.map(plain)) {
           const result = checked(JSON.stringify(value));
           const isValid = 'problems' in result && result.problems.length === 0;
-          expect([value, isValid]).toEqual([value, validate(value)]);
+          const expected = askAjv(validate, value);
+          if (expected !== null) expect([value, isValid]).toEqual([value, expected]);
         }
       }),
       { numRuns: 400 },
