@@ -1,5 +1,9 @@
 import type { ForgettingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
-import { followChanges } from '@posthorn/platform/mongo/follow-changes.ts';
+import {
+  type Change,
+  type FollowedChanges,
+  followChanges,
+} from '@posthorn/platform/mongo/follow-changes.ts';
 import {
   announce,
   type Invalidate,
@@ -24,6 +28,8 @@ export interface Caches {
   add: (name: string, cache: ForgettingCache) => void;
   /** Returns true while every change of a company, key, app and webhook is known within a second. */
   areChangesFollowed: () => boolean;
+  /** Returns how many changes of webhooks were followed whose app is not known: updates and removals. */
+  changesOfUnknownApps: () => number;
   /** Resolves when that is so for the first time. */
   whenFollowed: Promise<void>;
 }
@@ -73,6 +79,23 @@ export function openCaches(
       );
     },
     areChangesFollowed: changes.isCurrent,
+    changesOfUnknownApps: countChangesOfUnknownApps(changes),
     whenFollowed: changes.whenCurrent,
   };
+}
+
+/** That a webhook fails is noted in it again and again, and decides nothing at acceptance. */
+const FAILING = 'failing';
+
+export function countChangesOfUnknownApps({
+  listen,
+}: Pick<FollowedChanges, 'listen'>): () => number {
+  let count = 0;
+  const onChange = ({ collection, appId, fields }: Change): void => {
+    if (collection !== 'webhooks' || appId !== null) return;
+    if (!fields?.every((each) => each === FAILING)) count += 1;
+  };
+  // What may have been missed makes each cache forget everything.
+  listen(onChange, () => undefined);
+  return () => count;
 }

@@ -227,7 +227,9 @@ async function openTargets(basis: Basis, webhooks: Gateway['webhooks']): Promise
     notStoredByApp: createNotStored(requestDb),
     ...createCatalogueReads(requestDb),
     areChangesFollowed: caches.areChangesFollowed,
+    changesOfUnknownApps: caches.changesOfUnknownApps,
     onUndecided: createUndecidedReport({ registry, logger, monotonicMs }),
+    monotonicMs,
   });
   budgets.add('target_cache', cacheBytes, () => targets.cache.usedSize());
   caches.add('targets', targets.cache);

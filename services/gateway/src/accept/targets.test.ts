@@ -31,6 +31,8 @@ describe('resolve targets', () => {
   let notStored: NotStored;
   let reads: number;
   let isFollowed: boolean;
+  let changesOfUnknownApps: number;
+  let nowMs: number;
   /** Webhooks whose filters cost too much. */
   let undecided: string[];
   /** The policy of every project, and its event types by id. */
@@ -47,6 +49,7 @@ describe('resolve targets', () => {
 
   beforeEach(() => {
     [reads, isFollowed, undecided] = [0, false, []];
+    [changesOfUnknownApps, nowMs] = [0, 1];
     [policy, policyReads, typeReads] = ['open', [], []];
     types = new Map<string, KnownEventType>();
     notStored = {};
@@ -99,7 +102,9 @@ describe('resolve targets', () => {
         return Promise.resolve(types.get(id) ?? null);
       },
       areChangesFollowed: () => isFollowed,
+      changesOfUnknownApps: () => changesOfUnknownApps,
       onUndecided: (ids) => void undecided.push(...ids),
+      monotonicMs: () => nowMs,
     });
   });
 
@@ -335,6 +340,31 @@ describe('resolve targets', () => {
       expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(140);
     });
 
+    test('is kept while changes are followed, and for two seconds at most once any webhook has changed', async () => {
+      isFollowed = true;
+      webhooks = many(150);
+      expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(150);
+      webhooks = many(140);
+      nowMs += 60_000;
+      expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(150);
+      changesOfUnknownApps += 1;
+      expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(140);
+      webhooks = many(130);
+      changesOfUnknownApps += 1;
+      nowMs += 1_999;
+      expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(140);
+      nowMs += 1;
+      expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(130);
+    });
+
+    test('is read again after two seconds while changes are not followed', async () => {
+      webhooks = many(150);
+      expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(150);
+      webhooks = many(140);
+      nowMs += 2_000;
+      expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(140);
+    });
+
     test('is refused when a message would go to more webhooks than it may', async () => {
       webhooks = many(MAX_TARGETS + 50, (n) => (n < MAX_TARGETS ? [] : ['order.paid']));
       expect(numbers(await toApp('app_1'))).toHaveLength(MAX_TARGETS);
@@ -482,7 +512,9 @@ describe('the targets in a wide app', () => {
 
   test('take no more than their number tells while they are not looked up', () => {
     const app = { appId: 'app_1', projectId: 'proj_1' };
-    expect(estimatedBytesOf({ kind: 'wide', ...app, notStored: {}, number: 1 })).toBe(500);
+    expect(estimatedBytesOf({ kind: 'wide', ...app, notStored: {}, number: 1, changes: 0 })).toBe(
+      500,
+    );
   });
 });
 

@@ -67,8 +67,11 @@ export interface TargetDeps {
   eventTypeOf: (companyId: string, id: string) => Promise<KnownEventType | null>;
   /** Returns true while `forget` is called for every change of an app or webhook. */
   areChangesFollowed: () => boolean;
+  /** Returns how many changes of webhooks were followed whose app is not known: `forget` was not called for that. */
+  changesOfUnknownApps: () => number;
   /** Reports webhooks whose filters would have cost too much for a message. */
   onUndecided: (webhookIds: readonly string[]) => void;
+  monotonicMs: () => number;
 }
 
 export function createTargetResolver(deps: TargetDeps): TargetResolver {
@@ -137,8 +140,11 @@ function createLookUps(deps: TargetDeps) {
     maxSize: deps.cacheBytes,
     sizeOf: estimatedBytesOf,
     ttlMs: CACHE_TTL_MS,
-    // A message to a wide app has more than a hundred deliveries: one look-up in two seconds costs them nothing.
-    isFollowed: ({ kind }) => kind !== 'wide' && kind !== 'targets' && deps.areChangesFollowed(),
+    monotonicMs: deps.monotonicMs,
+    // A webhook of a wide app is no source of it: after a change of any webhook the app is read again, once in two seconds.
+    isFollowed: (value) =>
+      deps.areChangesFollowed() &&
+      (value.kind !== 'wide' || value.changes === deps.changesOfUnknownApps()),
     sourcesOf,
   });
   let wideApps = 0;
@@ -150,13 +156,15 @@ function createLookUps(deps: TargetDeps) {
     },
     async app(companyId: string, appId: string): Promise<LoadedOwner | null> {
       const found = await cache.get(`${companyId}/${appId}`, async () => {
+        const changes = deps.changesOfUnknownApps();
         const app = await readApp(appId);
-        return app?.companyId === companyId ? loadedApp(appId, app, () => ++wideApps) : null;
+        if (app?.companyId !== companyId) return null;
+        return loadedApp(appId, app, () => ({ changes, number: ++wideApps }));
       });
       return found?.kind === 'webhooks' || found?.kind === 'wide' ? found : null;
     },
     policy: createLookUpPolicy(deps, cache),
-    /** Each change of a wide app gives it another number, so `forget` need not know the event types. */
+    /** Each time that a wide app is read it has another number, so `forget` need not know the event types. */
     wide(companyId: string, number: number, query: { appId: string; eventType: string | null }) {
       const { appId, eventType } = query;
       return cache.get(`${companyId}/${appId}/${number}/${eventType ?? ''}`, async () => {
@@ -228,6 +236,8 @@ interface LoadedWideApp {
   appId: string;
   projectId: string;
   number: number;
+  /** `changesOfUnknownApps` before it was read. */
+  changes: number;
   notStored: NotStored;
 }
 
@@ -252,12 +262,12 @@ const APPS_READ_TOGETHER = 20;
 function loadedApp(
   appId: string,
   { projectId, webhooks, notStored }: AppTargets,
-  nextNumber: () => number,
+  asWide: () => Pick<LoadedWideApp, 'number' | 'changes'>,
 ): LoadedOwner {
   const app = { appId, projectId, notStored };
   return webhooks.length <= MOST_IN_NARROW_APP
     ? { kind: 'webhooks', ...app, webhooks, filters: filtersOf(webhooks) }
-    : { kind: 'wide', ...app, number: nextNumber() };
+    : { kind: 'wide', ...app, ...asWide() };
 }
 
 /**
