@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import { DAY_MS, dayNumberOf, dayNumberOfName } from '@posthorn/domain/ids.ts';
+import { HOUR_MS } from '@posthorn/domain/stats.ts';
 import type { mongo } from 'mongoose';
 import { createDailyCollection } from '../days/daily-collection.ts';
 import type { Database } from '../days/days.ts';
@@ -25,17 +26,17 @@ beforeEach(() => {
   onRead = () => undefined;
 });
 
-interface Due {
-  nextAttemptAt: { $lte: Date };
-}
+type Due = Record<'nextAttemptAt' | 'expiresAt', { $lte: Date } | undefined>;
 
-/** A collection as far as the release at the time of messages reads it. */
+/** A collection as far as it is read for what is due. */
 function dayOf(ago: number): object {
   return {
-    find({ nextAttemptAt: { $lte: latest } }: Due) {
+    collectionName: `day ${ago}`,
+    find({ nextAttemptAt, expiresAt }: Due) {
+      const latestMs = Number((nextAttemptAt ?? expiresAt)?.$lte);
       read.push(ago);
       const all = dueMs.get(ago) ?? [];
-      const found = all.filter((ms) => ms <= latest.getTime()).map((ms) => documentOf(ago, ms));
+      const found = all.filter((ms) => ms <= latestMs).map((ms) => documentOf(ago, ms));
       onRead();
       const cursor = {
         sort: () => cursor,
@@ -72,14 +73,40 @@ function open() {
   return { ...waiting, idsAt };
 }
 
-test('reads yesterday and today each time, and the days before once a minute', async () => {
+test('reads the day of now each time, and the others once a minute', async () => {
   const { idsAt } = open();
   await idsAt(NOW_MS);
   expect(new Set(read)).toEqual(ALL);
   read = [];
   await idsAt(NOW_MS + SECOND_MS);
-  expect(read).toEqual([1, 0, -1]);
+  expect(read).toEqual([0]);
   await idsAt(NOW_MS + 60 * SECOND_MS);
+  expect(new Set(read)).toEqual(ALL);
+});
+
+test.each([
+  [-17, [1, 0]],
+  [-16, [0]],
+  [1, [0, -1]],
+])(
+  'reads the days of six hours before and an hour after: at 22:13 and %i hours %j',
+  async (hours, days) => {
+    const { idsAt } = open();
+    await idsAt(NOW_MS + hours * HOUR_MS);
+    read = [];
+    await idsAt(NOW_MS + hours * HOUR_MS + SECOND_MS);
+    expect(read).toEqual(days);
+  },
+);
+
+test('looks for what expires on hold in the day of now each time, and in the others once in ten seconds', async () => {
+  const { expiredAt } = open();
+  dueMs.set(7, [NOW_MS + 9 * SECOND_MS]);
+  expect(await expiredAt(NOW_MS, 10)).toEqual([]);
+  read = [];
+  expect(await expiredAt(NOW_MS + 9 * SECOND_MS, 10)).toHaveLength(1);
+  expect(read).toEqual([7, 0]);
+  await expiredAt(NOW_MS + 10 * SECOND_MS, 10);
   expect(new Set(read)).toEqual(ALL);
 });
 
@@ -91,7 +118,7 @@ test('finds a delivery of last week that is due soon once it is announced', asyn
   expect(await idsAt(NOW_MS + SECOND_MS)).toEqual([]);
   read = [];
   expect(await idsAt(NOW_MS + 2 * SECOND_MS)).toEqual(['dlv_7']);
-  expect(read).toEqual([7, 1, 0, -1]);
+  expect(read).toEqual([7, 0]);
 });
 
 test('looks again after an announcement that came during a look, and after a look that failed', async () => {

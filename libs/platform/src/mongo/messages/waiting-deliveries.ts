@@ -3,6 +3,7 @@ import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
 import { WAITING } from '@posthorn/domain/waiting.ts';
 import { DAY_MS, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import { notStoredOf, orderOf } from '@posthorn/domain/message.ts';
+import { HOUR_MS } from '@posthorn/domain/stats.ts';
 import type { mongo } from 'mongoose';
 import { type CompanyDocuments, documentsIn } from '../company-documents.ts';
 import {
@@ -79,7 +80,7 @@ export interface WaitingDeliveries {
   dueAt: (nowMs: number, limit: number) => Promise<WaitingDelivery[]>;
   /** Makes the next `dueAt` look at all days: a delivery of an old message has begun to wait for the time of its message. */
   lookAtAllDays: () => void;
-  /** The deliveries on hold whose message has expired (`expiresAt`), in the same way; of all days. */
+  /** The deliveries on hold whose message has expired (`expiresAt`), in the same way. */
   expiredAt: (nowMs: number, limit: number) => Promise<WaitingDelivery[]>;
   /**
    * Of the last `limit` pending ones of a webhook before `beforeId`, those that were released and have no result since. Oldest
@@ -111,6 +112,7 @@ type Found = Omit<DeliveryDocument, 'attempts'>;
 export function createWaitingDeliveries({
   days: { deliveries, retentionMs },
 }: Pick<Database, 'days'>): WaitingDeliveries {
+  const timed = createReadDue(deliveries, DUE);
   return {
     page: (webhook, fromId, limit) =>
       readPage(deliveries, webhook, { fromId, limit, filter: ON_HOLD }),
@@ -122,8 +124,9 @@ export function createWaitingDeliveries({
         endWaits(documents, ofDay, new Date(atMs)),
       );
     },
-    ...createReadDue(deliveries),
-    expiredAt: createReadExpired(deliveries),
+    dueAt: timed.due,
+    lookAtAllDays: timed.lookAtAllDays,
+    expiredAt: createReadDue(deliveries, EXPIRED).due,
     underWay: (webhook, of) => readUnderWay(deliveries, webhook, of),
     look: (released) => look(deliveries, released),
     async count({ companyId, webhookId }, limit) {
@@ -143,50 +146,56 @@ export function createWaitingDeliveries({
   };
 }
 
-/** How often days are looked at in which nothing is due soon: an announcement of `lookAtAllDays` may be lost. */
-const LOOK_AT_ALL_EVERY_MS = 60_000;
+/**
+ * How far from the hour of its message a delivery begins to wait: later in a backlog of records only, earlier where clocks
+ * differ.
+ */
+const NEAR_MS = { before: 6 * HOUR_MS, after: HOUR_MS };
+
+interface ReadDue {
+  due: WaitingDeliveries['dueAt'];
+  lookAtAllDays: () => void;
+}
 
 /**
- * Messages of any day may be due, and nearly no day has any: so the days of yesterday, today and tomorrow are read each
- * time, and of the others those whose next delivery is due within the minute.
+ * Messages of any day may be due, and nearly no day has any: so the days in which deliveries begin to wait now are read each
+ * time, and of the others those whose next delivery is due before the next look at all of them: each of 32 days every two
+ * seconds would be 16 commands a second of an idle service.
  */
-function createReadDue(days: DeliveryDays): Pick<WaitingDeliveries, 'dueAt' | 'lookAtAllDays'> {
+function createReadDue(
+  days: DeliveryDays,
+  { kind, lookAtAllEveryMs }: { kind: DueKind; lookAtAllEveryMs: number },
+): ReadDue {
   let soon: Deliveries[] = [];
   let lookedAtMs = -Infinity;
-  /** Of the older days; `read` is that of the list. A delivery that begins to wait during the look may not be in it. */
+  /** Of the other days; `read` is that of the list. A delivery that begins to wait during the look may not be in it. */
   const version = { current: 0, read: 0 };
-  const readDay = createReadDuePage<Found>(BY_TIME);
+  const readDay = createReadDuePage<Found>(kind);
+  const findSoon = async (untilMs: number): Promise<Deliveries[]> => {
+    const all = days.within(days.kept({}, 'dlv'));
+    const next = await readAll(all, (each) => longestDue(kind, each as never, untilMs, 1));
+    return all.filter((_, index) => next[index]?.length === 1);
+  };
   return {
     lookAtAllDays() {
       version.current += 1;
     },
-    async dueAt(nowMs, limit) {
-      const span = days.kept({}, 'dlv');
-      const newest = days.within({ fromId: firstIdAt('dlv', nowMs - DAY_MS) });
-      const isOld = Math.abs(nowMs - lookedAtMs) >= LOOK_AT_ALL_EVERY_MS;
-      if (isOld || version.read !== version.current) {
+    async due(nowMs, limit) {
+      const near = days.within({
+        fromId: firstIdAt('dlv', nowMs - NEAR_MS.before),
+        beforeId: firstIdAt('dlv', nowMs + NEAR_MS.after),
+      });
+      if (Math.abs(nowMs - lookedAtMs) >= lookAtAllEveryMs || version.read !== version.current) {
         const { current } = version;
-        const older = days.within(span).slice(0, -newest.length);
-        const next = await readAll(older, (each) =>
-          longestDue<Found>(BY_TIME, each as never, nowMs + LOOK_AT_ALL_EVERY_MS, 1),
-        );
-        soon = older.filter((_, index) => next[index]?.length === 1);
+        soon = await findSoon(nowMs + lookAtAllEveryMs);
         lookedAtMs = nowMs;
         version.read = current;
       }
-      const found = await readAll([...soon, ...newest], (each) => readDay(each, nowMs, limit));
+      const nearNames = new Set(near.map(({ collectionName }) => collectionName));
+      const others = soon.filter(({ collectionName }) => !nearNames.has(collectionName));
+      const found = await readAll([...others, ...near], (each) => readDay(each, nowMs, limit));
       return found.flat().map(toWaiting);
     },
-  };
-}
-
-/** A delivery on hold may be of any day: 32 look-ups, and nearly all find nothing. */
-function createReadExpired(days: DeliveryDays): WaitingDeliveries['expiredAt'] {
-  const readDay = createReadDuePage<Found>(BY_EXPIRY);
-  return async (nowMs, limit) => {
-    const all = days.within(days.kept({}, 'dlv'));
-    const found = await readAll(all, (each) => readDay(each, nowMs, limit));
-    return found.flat().map(toWaiting);
   };
 }
 
@@ -205,6 +214,11 @@ const BY_EXPIRY: DueKind = {
   ofCompanyKey: EXPIRING_OF_COMPANY_KEY,
   without: { attempts: 0 },
 };
+
+/** An announcement of `lookAtAllDays` may be lost. */
+const DUE = { kind: BY_TIME, lookAtAllEveryMs: 60_000 };
+/** Nobody announces that an old delivery is put on hold, whose message expires within seconds (docs/contract.md, C7.15). */
+const EXPIRED = { kind: BY_EXPIRY, lookAtAllEveryMs: 10_000 };
 
 async function look(
   deliveries: DeliveryDays,
