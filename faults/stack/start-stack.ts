@@ -114,7 +114,6 @@ function overrideEnvironment(): void {
     KAFKA_BROKERS: '',
     MONGODB_URL: '',
     REDIS_URL: '',
-    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(STACK_DIR, 'compiled'),
   });
 }
 
