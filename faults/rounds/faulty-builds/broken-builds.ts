@@ -133,8 +133,8 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     summary: 'a delivery that leaves memory stores no head of its ordering key',
     changes: [
       {
-        file: 'services/dispatcher/src/sequences.ts',
-        find: 'await this.#store.setHead({ ...key.place, head: headOf(due, position) });',
+        file: 'services/dispatcher/src/order/sequence-in-memory.ts',
+        find: 'await this.#parts.store.setHead({ ...this.#place, head: headOf(entry) });',
         replace: '',
       },
     ],

@@ -68,7 +68,7 @@ import {
   type TakeOver,
 } from './prevent-double-send.ts';
 import { createSender } from './sending/sender.ts';
-import { Sequences } from './sequences.ts';
+import { Sequences } from './order/sequences.ts';
 import {
   type AnnounceAttempt,
   createErasePayloads,
@@ -77,7 +77,7 @@ import {
   createSettleDelivery,
   createSettleResend,
 } from './settle.ts';
-import { openStoredSequences } from './stored-sequences.ts';
+import { openStoredSequences } from './order/stored-sequences.ts';
 import { createTraceAttempts } from './trace-attempts.ts';
 import {
   changedSourceOf,

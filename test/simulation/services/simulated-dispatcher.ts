@@ -19,8 +19,8 @@ import {
   createPayloadMemory,
   type PayloadMemory,
 } from '../../../services/dispatcher/src/payloads.ts';
-import { Sequences } from '../../../services/dispatcher/src/sequences.ts';
-import { openStoredSequences } from '../../../services/dispatcher/src/stored-sequences.ts';
+import { Sequences } from '../../../services/dispatcher/src/order/sequences.ts';
+import { openStoredSequences } from '../../../services/dispatcher/src/order/stored-sequences.ts';
 import { type LoadWebhook, orderingOf } from '../../../services/dispatcher/src/webhooks.ts';
 import {
   createCheckRecorded,
