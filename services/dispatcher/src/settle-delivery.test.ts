@@ -8,7 +8,7 @@ import { Registry } from 'prom-client';
 import { sampleDue } from '../../../test/support/samples/sample-record.ts';
 import { collectLogLines } from '../../../test/support/sources/log-lines.ts';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';
-import { abortedAttempt } from './attempt.ts';
+import { abortedAttempt } from './attempt/settled-attempt.ts';
 import { createDispatcherMetrics } from './metrics.ts';
 import { createSettleDelivery, SETTLE_BATCH } from './settle.ts';
 

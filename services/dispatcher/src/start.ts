@@ -50,7 +50,7 @@ import {
   REPORT_READING_EVERY_MS,
 } from './announce.ts';
 import { ANNOUNCED_WITHIN_MS, AttemptLeases } from './attempt-leases.ts';
-import { type AttemptDeps, createAttemptDelivery } from './attempt.ts';
+import { type AttemptDeps, createAttemptDelivery } from './attempt/attempt.ts';
 import { type Cancellations, openCancellations } from './cancellations.ts';
 import { type Companies, createCompanies } from './companies.ts';
 import { type ErasedMessages, openErasedMessages } from './erased-messages.ts';

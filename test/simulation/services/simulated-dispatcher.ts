@@ -9,7 +9,7 @@ import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-mark
 import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { Registry } from 'prom-client';
-import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt.ts';
+import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt/attempt.ts';
 import { AttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
 import { createDispatcherMetrics } from '../../../services/dispatcher/src/metrics.ts';
 import { createDefer } from '../../../services/dispatcher/src/defer.ts';

@@ -4,7 +4,7 @@ import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import type { IsOurs, LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
-import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt.ts';
+import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt/attempt.ts';
 import { AttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
 import type { Cancellations } from '../../../services/dispatcher/src/cancellations.ts';
 import type { CircuitReport } from '../../../services/dispatcher/src/isolation/circuit.ts';
