@@ -14,6 +14,7 @@ import type {
   DeferralReason,
 } from '../../../services/dispatcher/src/isolation/gate.ts';
 import { Queues } from '../../../services/dispatcher/src/isolation/queues.ts';
+import type { Place } from '../../../services/dispatcher/src/order/sequence-in-memory.ts';
 import type { LoadWebhook } from '../../../services/dispatcher/src/webhooks.ts';
 import {
   createDoubleSendGuard,
@@ -118,6 +119,10 @@ export interface AttemptHarnessOptions {
   leaseClockMs?: () => number;
   /** Resolves when an outcome is recorded; at once by default. */
   settling?: () => Promise<void>;
+  /** Called when records are published. */
+  onPublish?: () => void;
+  /** The place behind earlier deliveries with its ordering key; none by default. */
+  place?: Place;
 }
 
 export function createAttemptHarness(options: AttemptHarnessOptions = {}): AttemptHarness {
@@ -134,6 +139,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
   const loads = { recorded: 0, webhook: 0, company: 0, claimed: 0 };
   const records = {
     publish(records: readonly OutgoingRecord[]) {
+      options.onPublish?.();
       harness.published.push(...records);
       return Promise.resolve();
     },
@@ -187,7 +193,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     },
     memory,
     doubleSends: createGuard(loads, options),
-    sequences: { enter: () => null, wake: () => Promise.resolve() },
+    sequences: { enter: () => options.place ?? null, wake: () => Promise.resolve() },
     loadWebhook,
     isCompanySuspended: options.isCompanySuspended ?? (() => false),
     disableWebhook: ({ reason }) => Promise.resolve(void harness.disabledFor.push(reason)),
