@@ -110,7 +110,7 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     summary: 'the sweep does not wait until a gateway is silent, and no attempt is looked up',
     changes: [
       {
-        file: 'services/dispatcher/src/prevent-double-send.ts',
+        file: 'services/dispatcher/src/attempt/prevent-double-send.ts',
         find: 'if (!isLookedUp) return',
         replace: 'if (!isLookedUp || due.attemptNumber > 0) return',
       },

@@ -49,7 +49,7 @@ import {
   type ReadingReporter,
   REPORT_READING_EVERY_MS,
 } from './announce.ts';
-import { ANNOUNCED_WITHIN_MS, AttemptLeases } from './attempt-leases.ts';
+import { ANNOUNCED_WITHIN_MS, AttemptLeases } from './attempt/attempt-leases.ts';
 import { type AttemptDeps, createAttemptDelivery } from './attempt/attempt.ts';
 import { type Cancellations, openCancellations } from './cancellations.ts';
 import { type Companies, createCompanies } from './companies.ts';
@@ -66,7 +66,7 @@ import {
   type DoubleSendGuard,
   type EnterRecord,
   type TakeOver,
-} from './prevent-double-send.ts';
+} from './attempt/prevent-double-send.ts';
 import { createSender } from './sending/sender.ts';
 import { Sequences } from './order/sequences.ts';
 import {
@@ -78,7 +78,7 @@ import {
   createSettleResend,
 } from './settle.ts';
 import { openStoredSequences } from './order/stored-sequences.ts';
-import { createTraceAttempts } from './trace-attempts.ts';
+import { createTraceAttempts } from './attempt/trace-attempts.ts';
 import {
   changedSourceOf,
   createSigningKeyLoader,

@@ -10,7 +10,7 @@ import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts'
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { Registry } from 'prom-client';
 import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt/attempt.ts';
-import { AttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
+import { AttemptLeases } from '../../../services/dispatcher/src/attempt/attempt-leases.ts';
 import { createDispatcherMetrics } from '../../../services/dispatcher/src/metrics.ts';
 import { createDefer } from '../../../services/dispatcher/src/defer.ts';
 import type { Admission, Candidate } from '../../../services/dispatcher/src/isolation/gate.ts';
@@ -26,7 +26,7 @@ import {
   createCheckRecorded,
   createDoubleSendGuard,
   type DoubleSendGuard,
-} from '../../../services/dispatcher/src/prevent-double-send.ts';
+} from '../../../services/dispatcher/src/attempt/prevent-double-send.ts';
 import {
   createRecordAttempts,
   createSettleDelivery,

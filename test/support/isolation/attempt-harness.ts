@@ -5,7 +5,7 @@ import type { IsOurs, LogRecord, OutgoingRecord } from '@posthorn/platform/kafka
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt/attempt.ts';
-import { AttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
+import { AttemptLeases } from '../../../services/dispatcher/src/attempt/attempt-leases.ts';
 import type { Cancellations } from '../../../services/dispatcher/src/cancellations.ts';
 import type { CircuitReport } from '../../../services/dispatcher/src/isolation/circuit.ts';
 import { createDefer, createMoveToSlowLane } from '../../../services/dispatcher/src/defer.ts';
@@ -20,7 +20,7 @@ import {
   createDoubleSendGuard,
   type DoubleSendGuard,
   type Remaining,
-} from '../../../services/dispatcher/src/prevent-double-send.ts';
+} from '../../../services/dispatcher/src/attempt/prevent-double-send.ts';
 import { createPayloadMemory } from '../../../services/dispatcher/src/payloads.ts';
 import type { SendWebhook } from '../../../services/dispatcher/src/sending/send-webhook.ts';
 import type { AccessTokens } from '../../../services/dispatcher/src/sending/access-tokens.ts';

@@ -10,13 +10,13 @@ import { decodeMessageCreated, payloadlessValue } from '@posthorn/domain/records
 import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { Held, RecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
-import type { HeldLease } from '../attempt-leases.ts';
+import type { HeldLease } from './attempt-leases.ts';
 import { reservedAtOf } from '../defer.ts';
 import type { Candidate, QueueKind } from '../isolation/gate.ts';
 import type { Queues } from '../isolation/queues.ts';
 import type { Place } from '../order/sequence-in-memory.ts';
 import type { Sequences } from '../order/sequences.ts';
-import type { DoubleSendGuard, EnterRecord } from '../prevent-double-send.ts';
+import type { DoubleSendGuard, EnterRecord } from './prevent-double-send.ts';
 import { findTarget, type LoadedWebhook } from '../webhooks.ts';
 import {
   applyDisposition,

@@ -6,7 +6,7 @@ import { EVENT_TYPE_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
-import type { HeldLease } from '../attempt-leases.ts';
+import type { HeldLease } from './attempt-leases.ts';
 import type { AttemptReport, Slot } from '../isolation/gate.ts';
 import type { AccessTokens } from '../sending/access-tokens.ts';
 import type { SendWebhook } from '../sending/send-webhook.ts';
