@@ -110,7 +110,7 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     summary: 'the sweep does not wait until a gateway is silent, and no attempt is looked up',
     changes: [
       {
-        file: 'services/dispatcher/src/prevent-double-send.ts',
+        file: 'services/dispatcher/src/attempt/prevent-double-send.ts',
         find: 'if (!isLookedUp) return',
         replace: 'if (!isLookedUp || due.attemptNumber > 0) return',
       },
@@ -133,8 +133,8 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     summary: 'a delivery that leaves memory stores no head of its ordering key',
     changes: [
       {
-        file: 'services/dispatcher/src/sequences.ts',
-        find: 'await this.#store.setHead({ ...key.place, head: headOf(due, position) });',
+        file: 'services/dispatcher/src/order/sequence-in-memory.ts',
+        find: 'await this.#parts.store.setHead({ ...this.#place, head: headOf(entry) });',
         replace: '',
       },
     ],

@@ -47,9 +47,9 @@ export const HANGS: readonly Hang[] = [
     promise: '0 lost, 0 duplicates',
     isMade: false,
     change: {
-      file: 'services/dispatcher/src/attempt.ts',
-      find: 'const to = await begin(deps, underWay, rights, hasWaited ? null : found);',
-      replace: `${hangOnce('due', 'Date.now()')}\n  const to = await begin(deps, underWay, rights, hasWaited ? null : found);`,
+      file: 'services/dispatcher/src/attempt/make-request.ts',
+      find: 'const to = await begin(deps, dueRecord, rights, hasWaited ? null : found);',
+      replace: `${hangOnce('due', 'Date.now()')}\n  const to = await begin(deps, dueRecord, rights, hasWaited ? null : found);`,
     },
   },
   {

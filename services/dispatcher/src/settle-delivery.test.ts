@@ -8,7 +8,7 @@ import { Registry } from 'prom-client';
 import { sampleDue } from '../../../test/support/samples/sample-record.ts';
 import { collectLogLines } from '../../../test/support/sources/log-lines.ts';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';
-import { abortedAttempt } from './attempt.ts';
+import { abortedAttempt } from './attempt/settled-attempt.ts';
 import { createDispatcherMetrics } from './metrics.ts';
 import { createSettleDelivery, SETTLE_BATCH } from './settle.ts';
 
@@ -72,7 +72,7 @@ test('an outcome is recorded and logged after the stop has begun, once the store
 
 test.each([
   'docs/decisions/0016-the-delivery-is-its-done-mark.md',
-  'services/dispatcher/src/prevent-double-send.ts',
+  'services/dispatcher/src/attempt/prevent-double-send.ts',
 ])('%s says what may be sent twice after a crash', (path) => {
   const text = readFileSync(join(import.meta.dirname, '../../..', path), 'utf8');
   const bounds = [...text.matchAll(/in\s+the\s+last\s+(\d+) ms/g)].map(([, ms]) => Number(ms));

@@ -49,8 +49,8 @@ import {
   type ReadingReporter,
   REPORT_READING_EVERY_MS,
 } from './announce.ts';
-import { ANNOUNCED_WITHIN_MS, AttemptLeases } from './attempt-leases.ts';
-import { type AttemptDeps, createAttemptDelivery } from './attempt.ts';
+import { ANNOUNCED_WITHIN_MS, AttemptLeases } from './attempt/attempt-leases.ts';
+import { type AttemptDeps, createAttemptDelivery } from './attempt/attempt.ts';
 import { type Cancellations, openCancellations } from './cancellations.ts';
 import { type Companies, createCompanies } from './companies.ts';
 import { type ErasedMessages, openErasedMessages } from './erased-messages.ts';
@@ -66,9 +66,9 @@ import {
   type DoubleSendGuard,
   type EnterRecord,
   type TakeOver,
-} from './prevent-double-send.ts';
+} from './attempt/prevent-double-send.ts';
 import { createSender } from './sending/sender.ts';
-import { Sequences } from './sequences.ts';
+import { Sequences } from './order/sequences.ts';
 import {
   type AnnounceAttempt,
   createErasePayloads,
@@ -77,8 +77,8 @@ import {
   createSettleDelivery,
   createSettleResend,
 } from './settle.ts';
-import { openStoredSequences } from './stored-sequences.ts';
-import { createTraceAttempts } from './trace-attempts.ts';
+import { openStoredSequences } from './order/stored-sequences.ts';
+import { createTraceAttempts } from './attempt/trace-attempts.ts';
 import {
   changedSourceOf,
   createSigningKeyLoader,

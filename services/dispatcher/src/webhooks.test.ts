@@ -8,7 +8,7 @@ import { sampleDue } from '../../../test/support/samples/sample-record.ts';
 import { sampleSigningKey } from '../../../test/support/samples/sample-signing-key.ts';
 import { openedWebhook, unopenedWebhook } from '../../../test/support/samples/sample-webhook.ts';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';
-import { abortedAttempt } from './attempt.ts';
+import { abortedAttempt } from './attempt/settled-attempt.ts';
 import {
   changedSourceOf,
   createSigningKeyLoader,

@@ -9,8 +9,8 @@ import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-mark
 import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { Registry } from 'prom-client';
-import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt.ts';
-import { AttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
+import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt/attempt.ts';
+import { AttemptLeases } from '../../../services/dispatcher/src/attempt/attempt-leases.ts';
 import { createDispatcherMetrics } from '../../../services/dispatcher/src/metrics.ts';
 import { createDefer } from '../../../services/dispatcher/src/defer.ts';
 import type { Admission, Candidate } from '../../../services/dispatcher/src/isolation/gate.ts';
@@ -19,14 +19,14 @@ import {
   createPayloadMemory,
   type PayloadMemory,
 } from '../../../services/dispatcher/src/payloads.ts';
-import { Sequences } from '../../../services/dispatcher/src/sequences.ts';
-import { openStoredSequences } from '../../../services/dispatcher/src/stored-sequences.ts';
+import { Sequences } from '../../../services/dispatcher/src/order/sequences.ts';
+import { openStoredSequences } from '../../../services/dispatcher/src/order/stored-sequences.ts';
 import { type LoadWebhook, orderingOf } from '../../../services/dispatcher/src/webhooks.ts';
 import {
   createCheckRecorded,
   createDoubleSendGuard,
   type DoubleSendGuard,
-} from '../../../services/dispatcher/src/prevent-double-send.ts';
+} from '../../../services/dispatcher/src/attempt/prevent-double-send.ts';
 import {
   createRecordAttempts,
   createSettleDelivery,

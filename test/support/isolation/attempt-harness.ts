@@ -4,8 +4,8 @@ import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import type { IsOurs, LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
-import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt.ts';
-import { AttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
+import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt/attempt.ts';
+import { AttemptLeases } from '../../../services/dispatcher/src/attempt/attempt-leases.ts';
 import type { Cancellations } from '../../../services/dispatcher/src/cancellations.ts';
 import type { CircuitReport } from '../../../services/dispatcher/src/isolation/circuit.ts';
 import { createDefer, createMoveToSlowLane } from '../../../services/dispatcher/src/defer.ts';
@@ -14,12 +14,13 @@ import type {
   DeferralReason,
 } from '../../../services/dispatcher/src/isolation/gate.ts';
 import { Queues } from '../../../services/dispatcher/src/isolation/queues.ts';
+import type { Place } from '../../../services/dispatcher/src/order/sequence-in-memory.ts';
 import type { LoadWebhook } from '../../../services/dispatcher/src/webhooks.ts';
 import {
   createDoubleSendGuard,
   type DoubleSendGuard,
   type Remaining,
-} from '../../../services/dispatcher/src/prevent-double-send.ts';
+} from '../../../services/dispatcher/src/attempt/prevent-double-send.ts';
 import { createPayloadMemory } from '../../../services/dispatcher/src/payloads.ts';
 import type { SendWebhook } from '../../../services/dispatcher/src/sending/send-webhook.ts';
 import type { AccessTokens } from '../../../services/dispatcher/src/sending/access-tokens.ts';
@@ -118,6 +119,10 @@ export interface AttemptHarnessOptions {
   leaseClockMs?: () => number;
   /** Resolves when an outcome is recorded; at once by default. */
   settling?: () => Promise<void>;
+  /** Called when records are published. */
+  onPublish?: () => void;
+  /** The place behind earlier deliveries with its ordering key; none by default. */
+  place?: Place;
 }
 
 export function createAttemptHarness(options: AttemptHarnessOptions = {}): AttemptHarness {
@@ -134,6 +139,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
   const loads = { recorded: 0, webhook: 0, company: 0, claimed: 0 };
   const records = {
     publish(records: readonly OutgoingRecord[]) {
+      options.onPublish?.();
       harness.published.push(...records);
       return Promise.resolve();
     },
@@ -187,7 +193,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     },
     memory,
     doubleSends: createGuard(loads, options),
-    sequences: { enter: () => null, wake: () => Promise.resolve() },
+    sequences: { enter: () => options.place ?? null, wake: () => Promise.resolve() },
     loadWebhook,
     isCompanySuspended: options.isCompanySuspended ?? (() => false),
     disableWebhook: ({ reason }) => Promise.resolve(void harness.disabledFor.push(reason)),

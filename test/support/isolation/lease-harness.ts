@@ -1,4 +1,7 @@
-import { AttemptLeases, type HeldLease } from '../../../services/dispatcher/src/attempt-leases.ts';
+import {
+  AttemptLeases,
+  type HeldLease,
+} from '../../../services/dispatcher/src/attempt/attempt-leases.ts';
 
 /** Leases on clocks of the test, and a Redis that says what the test wants. */
 export interface LeaseHarness {

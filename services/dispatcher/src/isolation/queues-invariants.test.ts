@@ -78,7 +78,7 @@ async function finish(
 ): Promise<void> {
   for (const each of entered) run.over.add(each);
   await run.harness.finish(entered, report);
-  // An attempt that did not begin frees its slot, as in make-attempt.ts.
+  // An attempt that did not begin frees its slot, as in make-request.ts.
   const unmade = underWay(run).filter(({ hasBegun }) => hasBegun === false);
   if (unmade.length > 0) await finish(run, unmade, null);
 }

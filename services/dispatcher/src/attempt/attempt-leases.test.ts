@@ -3,7 +3,7 @@ import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import {
   createLeaseHarness,
   type LeaseHarness,
-} from '../../../test/support/isolation/lease-harness.ts';
+} from '../../../../test/support/isolation/lease-harness.ts';
 import { createRecentIds } from './attempt-leases.ts';
 
 let at: LeaseHarness;

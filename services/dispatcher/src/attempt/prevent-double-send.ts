@@ -9,9 +9,9 @@ import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { ConsumeOptions, IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
-import type { ReadingReporter } from './announce.ts';
+import type { ReadingReporter } from '../announce.ts';
 import type { AttemptLeases, HeldLease } from './attempt-leases.ts';
-import { reservedAtOf } from './defer.ts';
+import { reservedAtOf } from '../defer.ts';
 
 interface Claim {
   remaining: Remaining;

@@ -2,8 +2,8 @@ import { type Attempt, endedAtMs } from '@posthorn/domain/delivery/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import type { OpenSpan, SpanAttributes, Spans } from '@posthorn/platform/service/spans.ts';
-import type { SendWebhook } from './sending/send-webhook.ts';
-import type { Settle, SettledAttempt } from './settle.ts';
+import type { SendWebhook } from '../sending/send-webhook.ts';
+import type { Settle, SettledAttempt } from '../settle.ts';
 
 interface TraceAttempts {
   send: (send: SendWebhook) => SendWebhook;

@@ -1,12 +1,12 @@
 import { expect, it } from '@jest/globals';
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
-import { recordedSpans } from '../../../test/support/samples/recorded-spans.ts';
-import { sampleDue } from '../../../test/support/samples/sample-record.ts';
-import { abortedAttempt } from './attempt.ts';
-import type { SendWebhook } from './sending/send-webhook.ts';
-import type { Settled, SettledAttempt } from './settle.ts';
+import { recordedSpans } from '../../../../test/support/samples/recorded-spans.ts';
+import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
+import { abortedAttempt } from './settled-attempt.ts';
+import type { SendWebhook } from '../sending/send-webhook.ts';
+import type { Settled, SettledAttempt } from '../settle.ts';
 import { createTraceAttempts } from './trace-attempts.ts';
-import type { LoadedWebhook } from './webhooks.ts';
+import type { LoadedWebhook } from '../webhooks.ts';
 
 const PARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 const UNSAMPLED = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-00`;

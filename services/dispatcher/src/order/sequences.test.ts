@@ -2,8 +2,9 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sequenceIdOf } from '@posthorn/domain/delivery/sequence.ts';
 import { decodeMessageCreated, encodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
-import { sampleRecord } from '../../../test/support/samples/sample-record.ts';
-import { type Place, Sequences } from './sequences.ts';
+import { sampleRecord } from '../../../../test/support/samples/sample-record.ts';
+import type { Place } from './sequence-in-memory.ts';
+import { Sequences } from './sequences.ts';
 import type { Stored } from './stored-sequences.ts';
 
 /** The rules of a sequence are those of the domain; the simulation has the crashes and rebalances (test/simulation). */

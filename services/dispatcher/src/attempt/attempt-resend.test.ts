@@ -6,9 +6,9 @@ import {
   type AttemptHarnessOptions,
   createAttemptHarness,
   FOUND,
-} from '../../../test/support/isolation/attempt-harness.ts';
-import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
-import { sampleWebhook } from '../../../test/support/samples/sample-webhook.ts';
+} from '../../../../test/support/isolation/attempt-harness.ts';
+import { sampleDue, sampleRecord } from '../../../../test/support/samples/sample-record.ts';
+import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 
 const REF = refOf(sampleDue());
 

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import {
   createLeaseHarness,
   type LeaseHarness,
-} from '../../../test/support/isolation/lease-harness.ts';
+} from '../../../../test/support/isolation/lease-harness.ts';
 
 let at: LeaseHarness;
 

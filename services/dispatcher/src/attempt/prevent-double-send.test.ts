@@ -11,10 +11,10 @@ import {
   FOUND,
   NOW_MS,
   sendSuccessfully,
-} from '../../../test/support/isolation/attempt-harness.ts';
-import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
-import { eventually } from '../../../test/support/time/eventually.ts';
-import { keepTrying } from '../../../test/support/time/keep-trying.ts';
+} from '../../../../test/support/isolation/attempt-harness.ts';
+import { sampleDue, sampleRecord } from '../../../../test/support/samples/sample-record.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
 import { type CheckRecorded, createCheckRecorded } from './prevent-double-send.ts';
 
 const REF = { ...refOf(sampleDue()), createdAtMs: NOW_MS };

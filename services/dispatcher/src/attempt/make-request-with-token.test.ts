@@ -13,8 +13,8 @@ import {
 } from '../../../../test/support/isolation/attempt-harness.ts';
 import { sampleDue, sampleRecord } from '../../../../test/support/samples/sample-record.ts';
 import { OAUTH2, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import type { SharedAnswer } from './access-tokens.ts';
-import type { SendWebhook } from './send-webhook.ts';
+import type { SharedAnswer } from '../sending/access-tokens.ts';
+import type { SendWebhook } from '../sending/send-webhook.ts';
 
 const webhook = sampleWebhook(1, {
   rateLimitPerSecond: null,
