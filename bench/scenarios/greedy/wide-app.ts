@@ -5,51 +5,70 @@ import { percentilesOf } from '../../measure/figures.ts';
 import { atMost, ratio } from '../../report/report.ts';
 import { type Bench, defineScenario } from '../../scenario.ts';
 import { warmUp } from '../flows.ts';
-import { responseTable, sendOrdinary, urlsOf } from './greedy.ts';
+import { responseTable, sendOrdinary } from './greedy.ts';
 
 const ONE_A_SECOND = 1;
 
-export const disabled = defineScenario({
-  summary:
-    'ordinary requests of a company beside a message a second to disabled webhooks of another one',
-  options: {
-    warmup: { default: 20, meaning: 'seconds of closed loop before the measurements' },
-    seconds: { default: 30, meaning: 'seconds of each phase' },
-    targets: { default: 10_000, meaning: 'disabled webhooks of the app (the quotas)' },
-  },
-  async run(bench, { warmup, seconds, targets }) {
-    const { webhookIds, load } = await bench.openEndpoints({ count: 1 });
-    const sendToDisabled = await openDisabled(bench, targets);
-    await warmUp(bench, load, warmup);
-    const webhookId = requiredAt(webhookIds, 0, 'webhook');
-    const probe = (name: string) => sendOrdinary(bench, webhookId, { name, seconds });
-    const alone = await probe('alone');
-    const [beside, wide] = await Promise.all([
-      probe('beside messages to disabled webhooks'),
-      sendToDisabled(seconds),
-    ]);
-    const after = await probe('alone again');
-    return {
-      phases: [],
-      goals: Object.entries(alone).map(([name, { p99 }]) =>
-        atMost(`${name}: p99, beside ÷ alone`, 1.3, '×', ratio(beside[name]?.p99, p99)),
-      ),
-      tables: [
-        responseTable({ alone, beside, after }),
-        { title: 'Messages to disabled webhooks, ms', rows: { wide }, notes: [] },
-      ],
-    };
-  },
-});
+interface WideApp {
+  state: 'disabled' | 'enabled';
+  /** How many times as long as alone the slowest responses to others may take. */
+  mostTimes: number;
+}
+
+/** Measures others beside messages to an app with as many webhooks as the quotas allow. Their receiver answers at once. */
+const besideWideApp = ({ state, mostTimes }: WideApp) =>
+  defineScenario({
+    summary: `ordinary requests of a company beside a message a second to ${state} webhooks of another one`,
+    options: {
+      warmup: { default: 20, meaning: 'seconds of closed loop before the measurements' },
+      seconds: { default: 30, meaning: 'seconds of each phase' },
+      targets: { default: 10_000, meaning: `${state} webhooks of the app (the quotas)` },
+    },
+    async run(bench, { warmup, seconds, targets }) {
+      const { webhookIds, load } = await bench.openEndpoints({ count: 1 });
+      const sendToWide = await openWideApp(bench, { state, targets });
+      await warmUp(bench, load, warmup);
+      const webhookId = requiredAt(webhookIds, 0, 'webhook');
+      const probe = (name: string) => sendOrdinary(bench, webhookId, { name, seconds });
+      const alone = await probe('alone');
+      const [beside, wide] = await Promise.all([
+        probe(`beside messages to ${state} webhooks`),
+        sendToWide(seconds),
+      ]);
+      const after = await probe('after them');
+      return {
+        phases: [],
+        goals: Object.entries(alone).map(([name, { p99 }]) =>
+          atMost(`${name}: p99, beside ÷ alone`, mostTimes, '×', ratio(beside[name]?.p99, p99)),
+        ),
+        tables: [
+          responseTable({ alone, beside, after }),
+          { title: `Messages to ${state} webhooks, ms`, rows: { wide }, notes: [] },
+        ],
+        isComplete: Object.values(beside).every(({ refused }) => refused === ''),
+      };
+    },
+  });
+
+export const disabled = besideWideApp({ state: 'disabled', mostTimes: 1.3 });
+export const wide = besideWideApp({ state: 'enabled', mostTimes: 5 });
 
 /** Creates a company with such an app. Returns what sends a message a second to it for so long. */
-async function openDisabled({ stack, signal }: Bench, targets: number) {
-  const { baseUrl, apiKey } = await stack.createCompany('Disabled');
+async function openWideApp(
+  bench: Bench,
+  { state, targets }: Pick<WideApp, 'state'> & { targets: number },
+) {
+  const { stack, signal } = bench;
+  const { baseUrl, apiKey } = await stack.createCompany('Wide');
   const client = createGatewayClient({ baseUrl, apiKey });
-  const appId = await client.createApp();
-  await client.createWebhooks(appId, urlsOf('disabled', targets), signal, () => ({
-    disabled: true,
-  }));
+  const { appId } = await bench.openEndpoints({
+    count: targets,
+    ports: 1,
+    client,
+    fieldsOf: () => ({ disabled: state === 'disabled' }),
+    note: () => undefined,
+    enough: signal,
+  });
   const send = (): Promise<Sending> => client.sendToAppAs(apiKey, appId);
   return async (seconds: number) => {
     const loop = { ratePerSecond: ONE_A_SECOND, seconds };
