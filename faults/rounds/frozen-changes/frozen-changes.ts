@@ -21,7 +21,8 @@ export const FROZEN_CHANGES: readonly Round[] = FREEZES.map((freeze): Round => (
   seconds: [45],
   layout: FROZEN_CHANGES_LAYOUT,
   answers: freeze.answers,
-  recoverWithinMs: () => 10_000,
+  // The last changes and their messages come after the fault, beside the load.
+  recoverWithinMs: null,
   inject: (scene) => changeWhileFrozen(freeze, scene),
 }));
 
