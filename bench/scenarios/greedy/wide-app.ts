@@ -1,9 +1,13 @@
+import { Posthorn } from '@posthorn/client';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import { createGatewayClient } from '../../load/gateway-client.ts';
 import { openLoop, type Sending } from '../../load/loops.ts';
+import { storeWebhooks } from '../../load/population.ts';
+import { startReceivers } from '../../load/receivers.ts';
 import { percentilesOf } from '../../measure/figures.ts';
 import { atMost, ratio } from '../../report/report.ts';
 import { type Bench, defineScenario } from '../../scenario.ts';
+import { openStores } from '../../stack/open-stores.ts';
 import { warmUp } from '../flows.ts';
 import { responseTable, sendOrdinary } from './greedy.ts';
 
@@ -26,7 +30,13 @@ const besideWideApp = ({ state, mostTimes }: WideApp) =>
     },
     async run(bench, { warmup, seconds, targets }) {
       const { webhookIds, load } = await bench.openEndpoints({ count: 1 });
-      const sendToWide = await openWideApp(bench, { state, targets });
+      const receivers = await startReceivers({
+        endpoints: targets,
+        servers: 1,
+        behaviourOf: () => 'answers',
+        note: () => undefined,
+      });
+      const sendToWide = await openWideApp(bench, state, receivers.urls);
       await warmUp(bench, load, warmup);
       const webhookId = requiredAt(webhookIds, 0, 'webhook');
       const probe = (name: string) => sendOrdinary(bench, webhookId, { name, seconds });
@@ -36,6 +46,7 @@ const besideWideApp = ({ state, mostTimes }: WideApp) =>
         sendToWide(seconds),
       ]);
       const after = await probe('after them');
+      receivers.close();
       return {
         phases: [],
         goals: Object.entries(alone).map(([name, { p99 }]) =>
@@ -55,20 +66,22 @@ export const wide = besideWideApp({ state: 'enabled', mostTimes: 5 });
 
 /** Creates a company with such an app. Returns what sends a message a second to it for so long. */
 async function openWideApp(
-  bench: Bench,
-  { state, targets }: Pick<WideApp, 'state'> & { targets: number },
+  { stack, signal }: Bench,
+  state: WideApp['state'],
+  urls: readonly string[],
 ) {
-  const { stack, signal } = bench;
-  const { baseUrl, apiKey } = await stack.createCompany('Wide');
+  const { baseUrl, companyId, apiKey } = await stack.createCompany('Wide');
+  const api = new Posthorn({ baseUrl, apiKey });
+  const { id: projectId } = await api.projects.create({ name: 'wide' });
+  const { id: appId } = await api.apps.create({ name: 'wide', projectId });
+  const stores = await openStores(stack.addresses);
+  const fields = { companyId, projectId, appId, disabled: state === 'disabled' };
+  await storeWebhooks(
+    urls.map((url) => ({ ...fields, url })),
+    { db: stores.mongo.db, vault: stores.vault },
+  );
+  await stores.close();
   const client = createGatewayClient({ baseUrl, apiKey });
-  const { appId } = await bench.openEndpoints({
-    count: targets,
-    ports: 1,
-    client,
-    fieldsOf: () => ({ disabled: state === 'disabled' }),
-    note: () => undefined,
-    enough: signal,
-  });
   const send = (): Promise<Sending> => client.sendToAppAs(apiKey, appId);
   return async (seconds: number) => {
     const loop = { ratePerSecond: ONE_A_SECOND, seconds };
