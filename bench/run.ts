@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { Bench, Endpoints, Scenario, WantedEndpoints } from './scenario.ts';
 import { batch, deliver, ingest, isolation, manyEndpoints } from './scenarios/flows.ts';
-import { disabled } from './scenarios/greedy/disabled.ts';
 import { greedy } from './scenarios/greedy/greedy.ts';
+import { disabled, wide } from './scenarios/greedy/wide-app.ts';
 import { hold } from './scenarios/hold.ts';
 import { filters } from './scenarios/filters.ts';
 import { order } from './scenarios/order.ts';
@@ -46,6 +46,7 @@ const SCENARIOS: Record<string, Scenario> = {
   overload,
   population,
   retry,
+  wide,
 };
 
 interface BenchDeps {

@@ -6,6 +6,7 @@ import { BROKEN } from './rounds/faulty-builds/broken.ts';
 import { CLOCKS } from './rounds/clocks.ts';
 import { FROZEN_SERVICES, CALM, KILLS, UNPUBLISHED } from './rounds/processes.ts';
 import { ENDPOINT_FAULTS } from './rounds/endpoints.ts';
+import { FROZEN_CHANGES } from './rounds/frozen-changes/frozen-changes.ts';
 import { HUNG_ATTEMPTS } from './rounds/faulty-builds/hung-attempts.ts';
 import {
   GATEWAY_KILLED_AFTER,
@@ -56,6 +57,7 @@ export const ROUNDS: readonly AnyRound[] = [
   INGEST,
   ORDER,
   ...HOLDS,
+  ...FROZEN_CHANGES,
   ...HUNG_ATTEMPTS,
   UPGRADE,
   ...BROKEN,

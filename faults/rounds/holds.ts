@@ -3,6 +3,7 @@ import type { Excuse } from '../audit/evidence.ts';
 import { CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION } from '../load/client.ts';
 import type { Round, Scene } from '../round.ts';
 import { type Member, USUAL_LAYOUT } from '../stack/fleet.ts';
+import { NEXT_CHANGES } from './frozen-changes/freezes.ts';
 import { inFlightAt } from './processes.ts';
 
 /** docs/contract.md C24.2, and what the suite may read later. */
@@ -130,9 +131,6 @@ const MONGODB_FROZEN: Round = {
     return { endedAtMs: Date.now(), findings };
   },
 };
-
-/** A request for the next changes: they are those of the whole database, whose cursor names no collection. */
-const NEXT_CHANGES = '$cmd.aggregate';
 
 /** Caches keep an entry for two seconds then (docs/decisions/0003-caches.md). */
 const CHANGES_FROZEN: Round = {

@@ -61,6 +61,15 @@ describe('the proxy in front of a store', () => {
     other.destroy();
   });
 
+  it('replies in place of the store to requests with these bytes, until the store does again', async () => {
+    const reply = (request: Buffer): Buffer => Buffer.from(`not ${request.toString()}`);
+    proxy.answerAt({ bytes: 'changes', reply });
+    expect(await ask(client, 'the next changes')).toBe('not the next changes');
+    expect(await ask(client, 'ping')).toBe('ping');
+    proxy.answerAt(null);
+    expect(await ask(client, 'the next changes')).toBe('the next changes');
+  });
+
   it('delays requests, and keeps their order', async () => {
     await ask(client, 'before');
     proxy.delayRequestsBy(30);

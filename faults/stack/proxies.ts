@@ -77,11 +77,20 @@ export interface TcpProxy {
   cut: () => void;
   /** From now on cuts a connection when a request with these bytes, given as Latin-1, comes on it. */
   cutAt: (bytes: string) => void;
+  /** From now on replies to such requests in place of the store; null: the store replies again. */
+  answerAt: (answering: Answering | null) => void;
   /** Resets the connections that were cut; new ones are forwarded again. */
   mend: () => void;
   /** Resets every connection. */
   resetAll: () => void;
   close: () => Promise<void>;
+}
+
+/** A request in one piece, and the whole reply to it. */
+export interface Answering {
+  /** In each of these requests, given as Latin-1. */
+  bytes: string;
+  reply: (request: Buffer) => Buffer;
 }
 
 /** Changes what comes back from the store, piece by piece; one for each connection. */
@@ -99,6 +108,7 @@ interface State {
   isCut: boolean;
   /** Null for none. */
   cutsAt: Buffer | null;
+  answers: { at: Buffer; reply: Answering['reply'] } | null;
   sockets: Set<Socket>;
   rewrite: () => Rewrite;
 }
@@ -109,6 +119,7 @@ export async function startTcpProxy({ to, rewriteOf }: ProxyOptions): Promise<Tc
     delayMs: 0,
     isCut: false,
     cutsAt: null,
+    answers: null,
     sockets: new Set(),
     rewrite: () => (chunk) => chunk,
   };
@@ -138,6 +149,12 @@ function controlsOf(state: State, server: Server): Omit<TcpProxy, 'port'> {
     cutAt(bytes) {
       state.cutsAt = Buffer.from(bytes, 'latin1');
     },
+    answerAt(answering) {
+      state.answers = answering && {
+        at: Buffer.from(answering.bytes, 'latin1'),
+        reply: answering.reply,
+      };
+    },
     mend() {
       state.isCut = false;
       state.cutsAt = null;
@@ -159,6 +176,8 @@ function forward(state: State, client: Socket): void {
     if (state.cutsAt && chunk.includes(state.cutsAt)) {
       client.pause();
       store.pause();
+    } else if (state.answers && chunk.includes(state.answers.at)) {
+      client.write(state.answers.reply(chunk));
     } else passOn(state, store, chunk);
   });
   store.on('data', (chunk) => {

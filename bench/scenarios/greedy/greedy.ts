@@ -176,7 +176,7 @@ async function openGreedyCompany(
   return { baseUrl, companyId, apiKey, appId, webhookId, manyTargetsAppId, failedWebhookIds };
 }
 
-export const urlsOf = (name: string, count: number): string[] =>
+const urlsOf = (name: string, count: number): string[] =>
   Array.from({ length: count }, (_, n) => `http://127.0.0.1:19999/${name}/${n}`);
 
 /** A delivery to a disabled webhook is cancelled at once, and sent again by a resend once it is enabled. */

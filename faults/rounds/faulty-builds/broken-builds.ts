@@ -1,4 +1,5 @@
 import { EARLY, INVERTED } from '../../audit/order.ts';
+import { OUTDATED } from '../frozen-changes/probes.ts';
 import type { Change } from '../../stack/source-copy.ts';
 
 /** A build that breaks one promise, and what the audit must report. */
@@ -17,7 +18,8 @@ export interface BrokenBuild {
     | 'gateway killed'
     | 'unpublished'
     /** Messages with ordering keys are sent as well. */
-    | 'in order';
+    | 'in order'
+    | 'changes frozen';
 }
 
 const HANDLE =
@@ -140,5 +142,18 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     ],
     mustFind: [EARLY, INVERTED],
     shownBy: 'in order',
+  },
+  {
+    name: 'endless-cache',
+    summary: 'what was followed once counts as followed for ever',
+    changes: [
+      {
+        file: 'libs/platform/src/mongo/follow-changes.ts',
+        find: 'return this.#deps.monotonicMs() - this.#confirmedMs <= CURRENT_WITHIN_MS;',
+        replace: 'return this.#confirmedMs > -Infinity;',
+      },
+    ],
+    mustFind: [OUTDATED],
+    shownBy: 'changes frozen',
   },
 ];

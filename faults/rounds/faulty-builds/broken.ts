@@ -4,6 +4,8 @@ import { type Plan, usualPlan } from '../../load/plan.ts';
 import type { Injected, Round, Scene } from '../../round.ts';
 import { type Fleet, type Member, MEMBERS } from '../../stack/fleet.ts';
 import { changeSource, copySources } from '../../stack/source-copy.ts';
+import { behind } from '../frozen-changes/freezes.ts';
+import { changeWhileFrozen, FROZEN_CHANGES_LAYOUT } from '../frozen-changes/frozen-changes.ts';
 import { auditRecorded, untilDrained } from '../order/order-record.ts';
 import { openOrderedLoad, sendInOrder } from '../order/ordered-load.ts';
 import { BROKEN_BUILDS, type BrokenBuild } from './broken-builds.ts';
@@ -30,6 +32,7 @@ export const BROKEN: readonly Round[] = BROKEN_BUILDS.map((build): Round => ({
   promise: `the audit finds one of: ${build.mustFind.join(', ')}`,
   seconds: [8],
   ...(SLOW.has(build.shownBy) && { plan: slowPlan }),
+  ...(build.shownBy === 'changes frozen' && { layout: FROZEN_CHANGES_LAYOUT }),
   mustFind: build.mustFind,
   touches: SERVICES,
   spoilsStack: true,
@@ -48,6 +51,7 @@ async function show(build: BrokenBuild, scene: Scene): Promise<Injected> {
     await scene.fleet.start(member, { root });
   }
   if (build.shownBy === 'in order') return showInOrder(scene);
+  if (build.shownBy === 'changes frozen') return changeWhileFrozen(behind, scene);
   await scene.pause(scene.seconds * 1_000);
   await faultFor(build, scene);
   return { endedAtMs: Date.now() };
@@ -71,6 +75,7 @@ async function faultFor({ shownBy }: BrokenBuild, { fleet, stores, pause }: Scen
     case 'calm':
     case 'calm, slow endpoints':
     case 'in order':
+    case 'changes frozen':
       return;
     case 'dispatcher killed':
       return killAndStart(fleet, ['dispatcher-1', 'dispatcher-2']);

@@ -27,10 +27,10 @@ interface CompaniesDeps {
 }
 
 /**
- * While changes are not followed. A company that is suspended gets no attempt that begins more than two seconds and one
- * read later: what was followed last is known for a second more.
+ * While changes are not followed. What was followed last counts for a second more, and a read may take half a second: a company
+ * that is suspended gets no attempt that begins more than two seconds later (docs/contract.md C24.2).
  */
-const EVERY_MS = 1_000;
+const EVERY_MS = 500;
 /** Used only for records whose webhook was deleted. */
 const STATUS_CACHE = { ttlMs: 2_000, maxSize: 1_000, sizeOf: () => 1 };
 

@@ -26,8 +26,11 @@ interface ErasedMessagesDeps {
   logger: Pick<Logger, 'warn'>;
 }
 
-/** While changes are not followed: then a message is known as erased within two seconds, as a changed webhook is. */
-const EVERY_MS = 1_000;
+/**
+ * While changes are not followed. What was followed last counts for a second more, and a read may take half a second: a message is
+ * known as erased within two seconds (docs/contract.md C7.13).
+ */
+const EVERY_MS = 500;
 /** 5 MB. Of more, the earliest are forgotten: their deliveries are recorded as cancelled by then. */
 const MAX_MESSAGES = 50_000;
 

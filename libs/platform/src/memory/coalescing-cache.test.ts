@@ -116,6 +116,27 @@ describe('a cache that shares look-ups', () => {
     expect(await cache.get('slow', loadFor(0, 'new'))).toEqual({ name: 'new' });
   });
 
+  it('shares no load of a value that may be followed once it has run for longer than such a value is kept', async () => {
+    let nowMs = 1;
+    const cache = new CoalescingCache<Found>({
+      maxSize: 10,
+      sizeOf: () => 1,
+      ttlMs: 2_000,
+      isFollowed: () => false,
+      monotonicMs: () => nowMs,
+    });
+    const { load, loads, end } = openLoad();
+    const first = cache.get('a', load);
+    nowMs += 2_000;
+    const shared = cache.get('a', load);
+    nowMs += 1;
+    const later = cache.get('a', () => Promise.resolve({ name: 'new' }));
+    expect([loads(), await later]).toEqual([1, { name: 'new' }]);
+    end({ name: 'old' });
+    expect(await Promise.all([first, shared])).toEqual([{ name: 'old' }, { name: 'old' }]);
+    expect(await cache.get('a', load)).toEqual({ name: 'new' });
+  });
+
   describe('while changes are followed', () => {
     let nowMs: number;
     let isFollowed: boolean;

@@ -47,7 +47,8 @@ export class CoalescingCache<Value extends object> {
     this.#counts[value ? 'hit' : 'miss'] += 1;
     if (value) return Promise.resolve(value);
     const running = this.#loading.get(key);
-    return running ? this.#join(running, key, load) : this.#load(key, load);
+    const isShared = running && this.#isRecent(running);
+    return isShared ? this.#join(running, key, load) : this.#load(key, load);
   }
 
   /**
@@ -85,6 +86,13 @@ export class CoalescingCache<Value extends object> {
     return undefined;
   }
 
+  /** While changes are not followed, the result of an older load is as outdated as an entry of that age. */
+  #isRecent({ begunMs }: Load<Value>): boolean {
+    const { isFollowed, ttlMs } = this.#bounds;
+    const isBound = isFollowed !== undefined && typeof ttlMs === 'number';
+    return !isBound || this.#monotonicMs() - begunMs <= ttlMs;
+  }
+
   /** Shares a load that began before this look-up, and loads again when its result has changed meanwhile. */
   async #join(
     running: Load<Value>,
@@ -112,7 +120,7 @@ export class CoalescingCache<Value extends object> {
         this.#forgotten.end();
         if (isCurrent()) this.#loading.delete(key);
       });
-    const running: Load<Value> = { found, hasChanged: false };
+    const running: Load<Value> = { found, begunMs, hasChanged: false };
     this.#loading.set(key, running);
     return found;
   }
@@ -129,6 +137,7 @@ export class CoalescingCache<Value extends object> {
 
 interface Load<Value> {
   found: Promise<Value | null>;
+  begunMs: number;
   /** Once it has ended: whether a source of the result changed while it ran. Callers from before the change take it. */
   hasChanged: boolean;
 }

@@ -154,14 +154,17 @@ describe('a change feed', () => {
 });
 
 /** What happens in one tick of 100 ms. */
-type Step = 'write' | 'read' | 'cut' | 'heal' | 'elect' | 'stall' | 'pass';
+type Step = 'write' | 'read' | 'cut' | 'heal' | 'slow' | 'quick' | 'elect' | 'stall' | 'pass';
 
 const STEPS = fc.oneof(
   { arbitrary: fc.constant<Step>('pass'), weight: 12 },
   { arbitrary: fc.constantFrom<Step>('write', 'read', 'cut', 'heal'), weight: 8 },
+  { arbitrary: fc.constantFrom<Step>('slow', 'quick'), weight: 1 },
   { arbitrary: fc.constantFrom<Step>('elect', 'stall'), weight: 1 },
 );
 const STALE_MS = 2_000;
+/** How long the response to a slow read is under way. */
+const SLOW_READ_MS = 3_000;
 
 /**
  * A process with a cache, in front of a primary: its connections can be cut, in which case commands hang until they
@@ -176,6 +179,8 @@ class Installation {
   #term = 0;
   #isCut = false;
   #isStalled = 0;
+  #readMs = 0;
+  #stale: Error | null = null;
   readonly #timers: { atMs: number; act: () => void }[] = [];
   isStopping = false;
   readonly #feed: ChangeFeed;
@@ -216,7 +221,9 @@ class Installation {
     if (step === 'heal') this.#isCut = false;
     if (step === 'elect') this.#term += 1;
     if (step === 'stall') this.#isStalled = 10;
-    if (step === 'read') await this.#read();
+    if (step === 'slow') this.#readMs = SLOW_READ_MS;
+    if (step === 'quick') this.#readMs = 0;
+    if (step === 'read') void this.#read();
     this.nowMs += 100;
     if (this.#isStalled-- > 0) return;
     for (const timer of this.#timers.splice(0)) {
@@ -224,15 +231,22 @@ class Installation {
       else this.#timers.push(timer);
     }
     for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+    if (this.#stale) throw this.#stale;
   }
 
   /** A read of MongoDB takes another connection: the one of the stream may be cut alone. */
   async #read(): Promise<void> {
-    const load = () => Promise.resolve({ version: this.#version });
-    const found = await this.#cache.get('wh_1', load);
+    const askedMs = this.nowMs;
+    const found = await this.#cache.get('wh_1', () => this.#load());
     const next = this.#writtenAtMs[(found?.version ?? 0) + 1];
-    if (next !== undefined && this.nowMs - next > STALE_MS)
-      throw new Error(`a version was read ${this.nowMs - next} ms after it was changed`);
+    if (next !== undefined && askedMs - next > STALE_MS)
+      this.#stale = new Error(`a version was read ${askedMs - next} ms after it was changed`);
+  }
+
+  async #load(): Promise<{ version: number }> {
+    const version = this.#version;
+    if (this.#readMs > 0) await this.#after(this.#readMs);
+    return { version };
   }
 
   #after(ms: number): Promise<void> {

@@ -94,18 +94,23 @@ describe('portal sessions', () => {
   let isRevoked: boolean;
   let hasApp: boolean;
   let reads: string[];
+  let nowMs: number;
+  /** How long the look-up of a link takes. */
+  let readMs: number;
   let portalSessions: PortalSessions;
 
   beforeEach(() => {
-    [isRevoked, hasApp, reads] = [false, true, []];
+    [isRevoked, hasApp, reads, nowMs, readMs] = [false, true, [], 1, 0];
     portalSessions = createPortalSessions({
       links: {
         isRevoked: (tokenHash) => {
           reads.push(tokenHash);
+          nowMs += readMs;
           return Promise.resolve(isRevoked);
         },
       },
       apps: { has: () => Promise.resolve(hasApp) },
+      monotonicMs: () => nowMs,
     });
   });
 
@@ -120,6 +125,16 @@ describe('portal sessions', () => {
       expect(await goesOn()).toBe(true);
       isRevoked = true;
       portalSessions.forget('plnk_1');
+      expect(await goesOn()).toBe(false);
+    });
+
+    test('ends two seconds after its link was revoked, however long the look-up before took', async () => {
+      readMs = 1_500;
+      expect(await goesOn()).toBe(true);
+      isRevoked = true;
+      nowMs += 499;
+      expect(await goesOn()).toBe(true);
+      nowMs += 1;
       expect(await goesOn()).toBe(false);
     });
 

@@ -2,6 +2,7 @@ import { CAPABILITIES } from '@posthorn/domain/access.ts';
 import { CoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
 import type { SignedStatements } from '@posthorn/platform/security/signed-statements.ts';
+import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { CookieOptions, Request, Response } from 'express';
 import { z } from 'zod';
 import { ApiError } from '../api-error.ts';
@@ -190,17 +191,26 @@ export interface PortalSessions {
 export interface PortalSessionsDeps {
   links: Pick<LinkStore, 'isRevoked'>;
   apps: Pick<Apps, 'has'>;
+  /** The clock of the process unless given. */
+  monotonicMs?: () => number;
 }
 
 /** As long as an API key that was revoked by another gateway may still work. */
 const TTL_MS = 2_000;
 const MAX_CACHED = 10_000;
 
-export function createPortalSessions({ links, apps }: PortalSessionsDeps): PortalSessions {
+export function createPortalSessions({
+  links,
+  apps,
+  monotonicMs = monotonicClockMs,
+}: PortalSessionsDeps): PortalSessions {
   const cache = new CoalescingCache<{ goesOn: boolean }>({
     maxSize: MAX_CACHED,
     sizeOf: () => 1,
     ttlMs: TTL_MS,
+    // Changes of links are not followed, so the time of an entry begins with its read: a link may be revoked during it.
+    isFollowed: () => false,
+    monotonicMs,
   });
   const load = async ({ companyId, appId, tokenHash }: PortalSession) => ({
     goesOn: !(await links.isRevoked(tokenHash)) && (await apps.has(companyId, appId)),
