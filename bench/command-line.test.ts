@@ -7,6 +7,7 @@ const calm: Scenario = {
   options: {
     seconds: { default: 30, meaning: 'how long' },
     rate: { default: 5, meaning: 'how much' },
+    place: { default: 'sea', meaning: 'where' },
     wind: { default: 'none', choices: ['none', 'breeze'], meaning: 'what else' },
   },
   run: () => Promise.resolve({ phases: [], goals: [] }),
@@ -14,12 +15,12 @@ const calm: Scenario = {
 
 describe('the command line of the benchmarks', () => {
   test('uses the defaults of a scenario unless an option is given', () => {
-    const args = ['calm', '--seconds', '2.5', '--wind', 'breeze', '--profile'];
+    const args = ['calm', '--seconds', '2.5', '--wind', 'breeze', '--place', 'land', '--profile'];
     const command = readCommand(args, { calm });
     expect(command).toMatchObject({ name: 'calm', isProfiling: true, keepsStores: false });
-    expect(command?.values).toEqual({ seconds: 2.5, rate: 5, wind: 'breeze' });
+    expect(command?.values).toEqual({ seconds: 2.5, rate: 5, wind: 'breeze', place: 'land' });
     expect(readCommand(['calm', '--keep'], { calm })).toMatchObject({
-      values: { wind: 'none' },
+      values: { wind: 'none', place: 'sea' },
       keepsStores: true,
     });
   });

@@ -64,6 +64,7 @@ function valueOf(option: string, given: unknown, declared: ScenarioOptions[strin
     if (choice !== undefined) return choice;
     throw new CommandLineError(`--${option} must be ${declared.choices.join(' or ')}.`);
   }
+  if (typeof declared.default === 'string') return given as string;
   const value = Number(given);
   if (given !== '' && Number.isFinite(value) && value > 0) return value;
   throw new CommandLineError(`--${option} must be a number above 0.`);

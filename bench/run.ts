@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { Bench, Endpoints, Scenario, WantedEndpoints } from './scenario.ts';
+import { acceptance } from './scenarios/acceptance.ts';
 import { batch, deliver, ingest, isolation, manyEndpoints } from './scenarios/flows.ts';
 import { greedy } from './scenarios/greedy/greedy.ts';
 import { disabled, wide } from './scenarios/greedy/wide-app.ts';
@@ -32,6 +33,7 @@ import { describeMachine } from '../tools/local-stack/machine/describe-machine.t
 import { runUntilStopped } from '../tools/local-stack/waiting.ts';
 
 const SCENARIOS: Record<string, Scenario> = {
+  acceptance,
   batch,
   deliver,
   disabled,

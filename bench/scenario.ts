@@ -14,6 +14,12 @@ interface NumberOption {
   meaning: string;
 }
 
+/** Any text. */
+interface TextOption {
+  default: string;
+  meaning: string;
+}
+
 interface ChoiceOption {
   default: string;
   choices: readonly string[];
@@ -21,11 +27,13 @@ interface ChoiceOption {
 }
 
 /** Name of an option → its default. */
-export type ScenarioOptions = Record<string, NumberOption | ChoiceOption>;
+export type ScenarioOptions = Record<string, NumberOption | TextOption | ChoiceOption>;
 export type OptionValues<Options extends ScenarioOptions> = {
   [Name in keyof Options]: Options[Name] extends { choices: readonly (infer Choice)[] }
     ? Choice
-    : number;
+    : Options[Name] extends TextOption
+      ? string
+      : number;
 };
 
 export interface Bench {

@@ -218,13 +218,15 @@ const HOSTILE_SCHEMAS: Record<string, object> = {
   unique: { properties: { list: { uniqueItems: true } } },
   doubling: { properties: { deep: { $ref: '#/$defs/level0' } }, $defs: doubling },
 };
+/** Each condition looks at every element of `few`, together nearly the 10,000 steps that a filter has, and none is met. */
 const HOSTILE_FILTER = {
-  $or: Array.from({ length: 12 }, (_, n) => ({ payload: { list: { $eq: -n - 1 } } })),
+  $or: Array.from({ length: 12 }, (_, n) => ({ payload: { few: -n - 1 } })),
 };
 const HOSTILE_PAYLOAD = {
   deep: {},
   text: `${'a'.repeat(40)}!`,
   list: Array.from({ length: 30_000 }, (_, n) => n),
+  few: Array.from({ length: 800 }, (_, n) => n),
 };
 const HOSTILE_PER_SECOND = 4;
 

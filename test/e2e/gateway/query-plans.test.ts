@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { wantsEvent } from '@posthorn/domain/webhook.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import { DAY_KINDS, dayDatabaseName } from '@posthorn/platform/mongo/days/days.ts';
@@ -31,10 +32,15 @@ interface Id {
   id: string;
 }
 
+interface ByEventType {
+  eventTypes?: { $in?: readonly unknown[] };
+}
+
 type Kind = 'project' | 'app' | 'webhook' | 'message' | 'delivery' | 'key' | 'link' | 'person';
 type Known = Record<`${Kind}Id`, string>;
 
 const CROWD = 6_000;
+const WIDE_CROWD = 100_000;
 const PROFILE_BYTES = 256 * 2 ** 20;
 /** Holds one document for each gateway process: an index would be larger than the collection. */
 const SMALL_COLLECTIONS = new Set(['publishers']);
@@ -316,32 +322,50 @@ async function actByFilters(): Promise<void> {
   await eventually('the end of the cancellations', async () => (await running()) === 0, 120_000);
 }
 
-/** Sends messages to an app with many webhooks, of which one selects the event type of each. */
-async function sendToWideApp(): Promise<void> {
+const WIDE_GROUPS = 10;
+const TYPES_OF_A_GROUP = 100;
+
+/** The event types of the n-th webhook of the wide app: all, a group, or one of 1,000 event types. */
+function wideEventTypes(n: number): string[] {
+  if (n % 10_000 === 1) return [];
+  if (n % 1_000 === 0) return [`wide.${(n / 1_000) % WIDE_GROUPS}.*`];
+  return [`wide.${n % WIDE_GROUPS}.${Math.floor(n / WIDE_GROUPS) % TYPES_OF_A_GROUP}`];
+}
+
+/**
+ * Sends messages to an app with 100,000 webhooks, and returns how many of them select the event type of each. The profiler
+ * would keep little but their insertion.
+ */
+async function sendToWideApp(): Promise<Map<string, number>> {
   const make = createResources(api);
   const { companyId } = posthorn;
   const { id: projectId } = await make.project();
   const { id: appId } = await make.app({ projectId });
-  // No message selects them, so nobody needs their sealed fields.
-  const others = Array.from({ length: CROWD }, (_, n) => ({
+  const eventTypes = ['wide.order.*'];
+  await make.webhook({ url: receiver.url, appId, eventTypes });
+  // Nothing is sent to them, so nobody needs their sealed fields.
+  const others = Array.from({ length: WIDE_CROWD }, (_, n) => ({
     _id: systemIds('wh'),
     companyId,
     projectId,
     appId,
     url: receiver.url,
-    disabled: false,
-    eventTypes: [`other.${n}`],
+    disabled: true,
+    eventTypes: wideEventTypes(n),
     createdAt: new Date(),
     updatedAt: new Date(),
   }));
-  await collection(mongo.db, 'webhooks').insertMany(others as never);
-  await make.webhook({ url: receiver.url, appId, eventTypes: ['wide.order.*'] });
-  for (const eventType of ['wide.order.paid', 'wide.order.item.added']) {
+  await profile(0);
+  await collection(mongo.db, 'webhooks').insertMany(others as never, { ordered: false });
+  await profile(2);
+  const selecting = new Map<string, number>();
+  for (const eventType of ['wide.3.7', 'wide.order.paid', 'wide.order.item.added', 'wide']) {
+    const wanted = [{ eventTypes }, ...others].filter((each) => wantsEvent(each, eventType));
     const { deliveries } = await make.message({ appId, eventType });
-    expect(deliveries).toHaveLength(1);
+    expect(deliveries).toHaveLength(wanted.length);
+    selecting.set(eventType, wanted.length);
   }
-  const { deliveries } = await make.message({ appId, eventType: 'wide' });
-  expect(deliveries).toEqual([]);
+  return selecting;
 }
 
 /** Calls the list of audit events with every combination of its filters. */
@@ -357,6 +381,8 @@ async function filterAuditEvents(): Promise<void> {
 
 describe('The queries of the services', () => {
   let profiled: Profiled[] = [];
+  /** By event type. */
+  let selecting: Map<string, number>;
 
   beforeAll(async () => {
     await filterMessages();
@@ -377,7 +403,7 @@ describe('The queries of the services', () => {
     await untilResent();
     const removals = mongo.db.collection('removals');
     await eventually('the end of the removals', async () => !(await removals.countDocuments()));
-    await sendToWideApp();
+    selecting = await sendToWideApp();
     await profile(0);
     const services = { appName: /^posthorn-(gateway|dispatcher|retry)/ };
     const found = databases.map((each) =>
@@ -415,6 +441,22 @@ describe('The queries of the services', () => {
   it('never examine a large part of a collection, not even through an index', () => {
     const many = profiled.filter(({ docsExamined = 0 }) => docsExamined > CROWD / 4);
     expect(distinct(many)).toEqual([]);
+  });
+
+  it('for a message to a wide app read the webhooks that select its event type and no others', () => {
+    for (const [eventType, count] of selecting) {
+      const found = profiled.filter(({ command: { filter } }) => {
+        const { $in: selectors = [] } = (filter as ByEventType | undefined)?.eventTypes ?? {};
+        return selectors.includes(eventType);
+      });
+      const reads = found.map(({ keysExamined, docsExamined, nreturned }) => {
+        return { keysExamined, docsExamined, nreturned };
+      });
+      expect([eventType, ...reads]).toEqual([
+        eventType,
+        { keysExamined: count, docsExamined: count, nreturned: count },
+      ]);
+    }
   });
 
   it('never sort in memory', () => {

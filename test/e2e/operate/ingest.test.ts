@@ -342,6 +342,13 @@ describe('the lag of a partition', () => {
     return partitions.filter((each) => each.topic === topic && each.records > 0);
   }
 
+  /** Waits until all partitions with unread records have the reason, and returns the first one. */
+  const behindBecause = (wanted: string): Promise<ShownLag> =>
+    eventually(`the reason ${wanted}`, async () => {
+      const all = await behind();
+      return all.every(({ reason }) => reason === wanted) ? all[0] : null;
+    });
+
   const produceIdle = (count: number) =>
     produce(Array.from({ length: count }, () => ({ value: '{}', headers: idle })));
 
@@ -356,10 +363,7 @@ describe('the lag of a partition', () => {
   it('says that the company is suspended', async () => {
     await setStatus('suspend');
     await produceIdle(10);
-    await eventually('the reason', async () => {
-      const all = await behind();
-      return all.length > 0 && all.every(({ reason }) => reason === 'company_suspended');
-    });
+    await behindBecause('company_suspended');
     await setStatus('resume');
     await eventually('nothing waits', async () => (await behind()).length === 0);
   });
@@ -367,9 +371,7 @@ describe('the lag of a partition', () => {
   it('says that no process ingests, also in the overview', async () => {
     await second.stop();
     await produceIdle(1);
-    const found = await eventually('the reason', async () => {
-      return (await behind()).find(({ reason }) => reason === 'no_process') ?? null;
-    });
+    const found = await behindBecause('no_process');
     expect(found.because).toBe('No process of posthorn ingest runs in this cluster.');
     await eventually('the overview', async () => {
       const overview = await api.get('/api/v1/overview');

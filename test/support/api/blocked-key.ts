@@ -10,10 +10,16 @@ export interface BlockedKey {
   deliveryId: string;
 }
 
-/** Blocks an ordering key at a new webhook of the app, whose endpoint fails. */
-export async function blockKey(api: ApiClient, appId: string, url: string): Promise<BlockedKey> {
+/** Blocks an ordering key by the first attempt at a new webhook of the app, whose endpoint at the URL fails. */
+export async function blockKey(
+  api: ApiClient,
+  appId: string,
+  url: string,
+  fields: object = {},
+): Promise<BlockedKey> {
   const make = createResources(api);
-  const { id: webhookId } = await make.webhook({ appId, url, ordering: 'block' });
+  const webhook = { appId, url, ordering: 'block', maxAttempts: 1, ...fields };
+  const { id: webhookId } = await make.webhook(webhook);
   const orderingKey = 'order-17';
   const { deliveries } = await make.message({ webhookId, orderingKey });
   const { id: deliveryId } = await make.deliveryOnce('exhausted', deliveries[0]?.id ?? '');

@@ -8,6 +8,8 @@ export interface Profiled {
   planSummary?: string;
   hasSortStage?: boolean;
   docsExamined?: number;
+  keysExamined?: number;
+  nreturned?: number;
   command: Record<string, unknown>;
 }
 
