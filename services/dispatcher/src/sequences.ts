@@ -394,15 +394,14 @@ export class Sequences {
     return ofKey <= MAX_OF_KEY && this.#followers.size < MAX_FOLLOWERS && hasMemory();
   }
 
-  /** Gives each entry its position. A record that is read again has that of its document. */
+  /** Gives each entry its position. A record that is read again has that of its document, or of its attempt under way. */
   #placeAll(key: KeyInMemory): void {
     const { stored, entries } = key;
-    const known = new Map(
-      [...(stored ? [stored.sequence.head, ...stored.plan] : [])].map((each) => [
-        each.deliveryId,
-        each.position,
-      ]),
+    const inMemory = entries.flatMap(({ due: { deliveryId }, position }): Placed[] =>
+      position === null ? [] : [{ deliveryId, position }],
     );
+    const placed = [...inMemory, ...(stored ? [stored.sequence.head, ...stored.plan] : [])];
+    const known = new Map(placed.map(({ deliveryId, position }) => [deliveryId, position]));
     let lastPosition = entries.reduce(
       (last, { position }) => Math.max(last, position ?? -1),
       Math.max(key.endedTo, stored?.lastPosition ?? -1),
@@ -412,9 +411,7 @@ export class Sequences {
       const { due, record } = entry;
       const offset = record.topic === this.#deps.messageCreatedTopic ? record.offset : null;
       entry.position =
-        due.position ??
-        known.get(due.deliveryId) ??
-        positionOf({ offset, lastPosition, isInherited: record.isInherited });
+        due.position ?? known.get(due.deliveryId) ?? positionOf({ offset, lastPosition });
       lastPosition = Math.max(lastPosition, entry.position);
     }
   }
