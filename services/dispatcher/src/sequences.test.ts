@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sequenceIdOf } from '@posthorn/domain/delivery/sequence.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { decodeMessageCreated, encodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
+import { setImmediate } from 'node:timers/promises';
 import { sampleRecord } from '../../../test/support/samples/sample-record.ts';
 import { type Place, Sequences } from './sequences.ts';
 import type { Stored } from './stored-sequences.ts';
@@ -18,12 +20,14 @@ let read: () => Promise<Stored | null>;
 /** The messages whose deliveries were stored behind others, and their positions. */
 let followers: string[];
 let positions: (number | undefined)[];
+let publish: () => Promise<void>;
 
 beforeEach(() => {
   read = () => Promise.resolve(null);
   [followers, positions] = [[], []];
   hasMemory = true;
   const nothing = (): Promise<void> => Promise.resolve();
+  publish = nothing;
   sequences = new Sequences({
     store: {
       read: () => read(),
@@ -33,7 +37,7 @@ beforeEach(() => {
         positions.push(...added.map(({ settled }) => settled.position));
         return Promise.resolve();
       },
-      publish: nothing,
+      publish: () => publish(),
       remove: () => Promise.resolve(true),
       makeDue: nothing,
     },
@@ -101,6 +105,32 @@ describe('a key whose partition goes to another owner', () => {
     read = () => Promise.resolve(storedByAnother());
     expect(await turn(enter(9, () => true))).toBe('done');
     expect(followers).toEqual(['msg_9']);
+  });
+});
+
+/** The head is in work here, and the delivery of the message with offset 5 waits behind it. */
+function storedBehind(): Stored {
+  const { sequence } = storedByAnother();
+  const ref = { ...KEY, messageId: 'msg_5', appId: null, createdAtMs: NOW_MS, attemptCount: 0 };
+  const id = deliveryIdOf(ref.messageId, KEY.webhookId);
+  const times = { waitingSinceMs: NOW_MS, dueAtMs: NOW_MS };
+  const follower = { ...ref, ...times, id, deliveryId: id, position: 5, waiting: 'order' } as const;
+  return { sequence, blocker: null, plan: [follower], isWhole: true, lastPosition: 5 };
+}
+
+describe('the record of a head', () => {
+  test('is done when what is stored behind it is published', async () => {
+    const events: string[] = [];
+    publish = async () => {
+      await setImmediate();
+      events.push('published');
+    };
+    read = () => Promise.resolve(storedBehind());
+    const head = enter(4, OURS, 'retry-due');
+    expect(await turn(head)).toBe('begin');
+    head.succeeded();
+    await head.end();
+    expect(events).toEqual(['published']);
   });
 });
 

@@ -1,9 +1,16 @@
+import { sequenceIdOf } from '@posthorn/domain/delivery/sequence.ts';
+import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
-import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
+import {
+  decodeEndedAttempt,
+  decodeMessageCreated,
+  recordKindOf,
+} from '@posthorn/domain/records/records.ts';
 import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { Commit } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
+import type { DeliveryDocument, SequenceDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { ConsumerObserver } from '../consumer/consumer-state.ts';
 import { attemptedTargets } from '../infrastructure/simulated-holds.ts';
 import {
@@ -12,7 +19,7 @@ import {
   type TopicPartition,
 } from '../infrastructure/simulated-kafka.ts';
 import type { SimulatedMongo } from '../infrastructure/simulated-mongo.ts';
-import { TOPICS, type World } from '../world/world.ts';
+import { EPOCH_MS, TOPICS, type World } from '../world/world.ts';
 import type { Observations } from './observations.ts';
 
 /** Checks the order of deliveries with an ordering key (docs/contract.md C29), from outside the services. */
@@ -126,6 +133,7 @@ export function createOrderChecker(
         const isPlaced = replayed.has(deliveryId) && hasPlace(deliveryId);
         if (isPlaced && !ids.includes(deliveryId)) ids.push(deliveryId);
       }
+      for (const key of keysOf(done)) checkGoesOn(world, stores, commit, key);
     },
     onRequest(due) {
       const { deliveryId, orderingKey, trigger } = due;
@@ -163,6 +171,39 @@ function firstAttemptIn({ topic, value }: SentRecord): DueAttempt | null {
   return isCreated || due.trigger === 'retry' ? due : null;
 }
 
+/** An ordering key of a webhook. */
+interface Key {
+  webhookId: string;
+  orderingKey: string;
+}
+
+/** Returns the keys whose deliveries have these records, each once. */
+function keysOf(records: readonly SentRecord[]): Key[] {
+  const keys = new Map(
+    records.flatMap((record): [string, Key][] => {
+      const { webhookId = '', orderingKey } = refIn(record) ?? {};
+      const id = sequenceIdOf(webhookId, orderingKey ?? '');
+      return orderingKey === undefined ? [] : [[id, { webhookId, orderingKey }]];
+    }),
+  );
+  return [...keys.values()];
+}
+
+/** Null for a record of a topic that no service reads. */
+function refIn({ topic, value }: SentRecord): DeliveryRef | null {
+  const kind = recordKindOf('', topic);
+  switch (kind) {
+    case 'message_created':
+      return decodeMessageCreated(value);
+    case 'delivery_failed':
+      return decodeEndedAttempt(value);
+    case 'retry_due':
+      return decodeRetryDue(value);
+    case null:
+      return null;
+  }
+}
+
 function recordsOf(
   kafka: SimulatedKafka,
   at: TopicPartition,
@@ -171,4 +212,54 @@ function recordsOf(
   const { records } = kafka.partitionAt(at);
   const found = records.filter(({ offset }) => offset >= fromOffset && offset < toOffset);
   return found.map(({ value }) => ({ topic: at.topic, value }));
+}
+
+/** The retry service looks at a sequence so soon when somebody has made it due. By itself it does an hour later. */
+const SOON_MS = 60_000;
+
+/**
+ * The record of a delivery is done only when somebody goes on with its key: while the first pending delivery waits for its
+ * turn, another record of the key is not done, its sequence is blocked, or the retry service looks at it soon.
+ */
+function checkGoesOn(world: World, stores: Stores, commit: Commit, of: Key): void {
+  const { mongo } = stores;
+  // A sequence may be made due by the clock of another process.
+  if (world.plan.hasClockJumps) return;
+  const first = firstPending(mongo, of);
+  if (first?.waiting !== 'order') return;
+  const { webhookId, orderingKey } = of;
+  // Simulated collections are untyped. Only the stores of sequences write to this one.
+  const sequence = mongo.collection('sequences').get(sequenceIdOf(webhookId, orderingKey)) as
+    SequenceDocument | undefined;
+  const dueInMs = (sequence?.dueAt.getTime() ?? Infinity) - EPOCH_MS - world.time.nowMs();
+  const head = mongo.collection('deliveries').get(sequence?.head.deliveryId ?? '');
+  const isBlocked = head?.status === 'exhausted' && world.plan.ordering === 'block';
+  if (dueInMs <= SOON_MS || isBlocked || isUnderWay(stores.kafka, commit, of)) return;
+  world.reportViolation(`nobody goes on with ${first._id}, whose turn has come`);
+}
+
+function firstPending(mongo: SimulatedMongo, of: Key): DeliveryDocument | undefined {
+  const deliveries = [...mongo.collection('deliveries').values()] as unknown as DeliveryDocument[];
+  const own = deliveries.filter(
+    ({ webhookId, orderingKey, status, position }) =>
+      webhookId === of.webhookId &&
+      orderingKey === of.orderingKey &&
+      status === 'pending' &&
+      position !== undefined,
+  );
+  return own.toSorted((a, b) => (a.position ?? 0) - (b.position ?? 0))[0];
+}
+
+/** Whether a record of the key is not done, with this commit stored. */
+function isUnderWay(kafka: SimulatedKafka, commit: Commit, key: Key): boolean {
+  const open = kafka.groups().flatMap((group) =>
+    [...group.topics].flatMap(kafka.topicPartitions).flatMap((at) => {
+      const isIt = keyOf(at) === keyOf(commit);
+      const fromOffset = isIt ? commit.offset : (group.committed.get(keyOf(at)) ?? 0);
+      return recordsOf(kafka, at, { fromOffset });
+    }),
+  );
+  return keysOf(open).some(
+    ({ webhookId, orderingKey }) => webhookId === key.webhookId && orderingKey === key.orderingKey,
+  );
 }
