@@ -1,4 +1,4 @@
-import { EARLY, INVERTED } from '../../audit/order.ts';
+import { EARLY, INVERTED, LOST_IN_ORDER } from '../../audit/order.ts';
 import type { Change } from '../../stack/source-copy.ts';
 
 /** A build that breaks one promise, and what the audit must report. */
@@ -16,9 +16,11 @@ export interface BrokenBuild {
     | 'dispatcher killed'
     | 'gateway killed'
     | 'unpublished'
-    /** Messages with ordering keys are sent as well. */
-    | 'in order';
+    | InOrder;
 }
+
+/** Messages with ordering keys are sent as well: without a fault, or until both dispatchers are killed. */
+export type InOrder = 'in order' | 'in order, dispatchers killed';
 
 const HANDLE =
   "await this.#deps.keepTrying('handle a record', () => handle(record, isOurs), logFields);";
@@ -140,5 +142,19 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     ],
     mustFind: [EARLY, INVERTED],
     shownBy: 'in order',
+  },
+  {
+    name: 'early-end',
+    summary: 'the offset of a head is committed before the next ones are published',
+    changes: [
+      {
+        file: 'services/dispatcher/src/sequences.ts',
+        find: 'this.#remove(key, [entry]);\n    await this.#workOn(key);',
+        replace:
+          'this.#remove(key, [entry]);\n    setTimeout(() => this.#workOn(key).catch(nothing), 3_000);',
+      },
+    ],
+    mustFind: [LOST_IN_ORDER],
+    shownBy: 'in order, dispatchers killed',
   },
 ];
