@@ -148,7 +148,9 @@ function openTargets({ createTargetResolver: create }: Acceptance) {
     policyOf: () => Promise.resolve('open'),
     eventTypeOf: unused,
     areChangesFollowed: () => true,
+    changesOfUnknownApps: () => 0,
     onUndecided: unused,
+    monotonicMs: monotonicClockMs,
   });
 }
 

@@ -1,8 +1,17 @@
 import { DAY_MS } from '@posthorn/domain/ids.ts';
-import { type Cluster } from './cluster/cluster.ts';
+import { addWebhook, type Cluster } from './cluster/cluster.ts';
+import type { ConsumerObserver } from './consumer/consumer-state.ts';
 import { createObservations, type Observations } from './invariants/observations.ts';
 import { checkFinalState } from './invariants/check-final-state.ts';
-import { faultFreePlan, ORDERED_FROM, orderedPlan, randomPlan, type Plan } from './world/plan.ts';
+import {
+  faultFreePlan,
+  ORDERED_FROM,
+  orderedPlan,
+  type Plan,
+  randomPlan,
+  REPLAYED_FROM,
+  replayedPlan,
+} from './world/plan.ts';
 import { createRandom } from './deterministic/random.ts';
 import { runClient } from './cluster/run-client.ts';
 import { runGateway } from './cluster/run-gateway.ts';
@@ -82,6 +91,7 @@ export async function simulate(
 
 function planOf(seed: number, random: World['random'], isFaultFree: boolean): Plan {
   if (isFaultFree) return faultFreePlan(random);
+  if (seed >= REPLAYED_FROM) return replayedPlan(random);
   return seed >= ORDERED_FROM ? orderedPlan(random) : randomPlan(random);
 }
 
@@ -116,23 +126,28 @@ function createWorld(
 function createCluster(world: World): Cluster {
   const observations = createObservations();
   const kafka = createSimulatedKafka(world);
-  const observer = createRecordChecker(world, kafka, observations);
-  kafka.onAppend(observer.onAppend);
+  const recordChecker = createRecordChecker(world, kafka, observations);
+  kafka.onAppend(recordChecker.onAppend);
   const mongo = createSimulatedMongo(createDeliveryChecker(world, observations), {
     beginMs: EPOCH_MS,
     retentionMs: 30 * DAY_MS,
   });
-  for (const index of world.plan.successRates.keys()) {
-    const id = `wh_${String(index).padStart(26, '0')}`;
-    const { ordering } = world.plan;
-    mongo.collection('webhooks').set(id, { _id: id, disabled: false, ordering });
-  }
+  const { successRates, hasReplay } = world.plan;
+  const made = hasReplay ? successRates.slice(0, -1) : successRates;
+  for (const index of made.keys()) addWebhook({ world, mongo }, index);
   const publishers = createSimulatedPublishers(world.time);
   const keys = createSimulatedKeys(mongo, world.time);
-  const order = createOrderChecker(world, mongo, observations);
+  const order = createOrderChecker(world, { mongo, kafka }, observations);
   kafka.onAppend((_process, record) => {
     order.onAppend(record);
   });
+  const observer: ConsumerObserver = {
+    ...recordChecker,
+    onCommit(group, commit) {
+      recordChecker.onCommit(group, commit);
+      order.onCommit(group, commit);
+    },
+  };
   const holds = createSimulatedHolds(mongo, order.isBlocked);
   return {
     order,

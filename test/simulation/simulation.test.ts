@@ -1,12 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import { describeFailure, loadSimulation } from './load-simulation.ts';
 import type { SimulationResult } from './simulate.ts';
-import { ORDERED_FROM } from './world/plan.ts';
+import { ORDERED_FROM, REPLAYED_FROM } from './world/plan.ts';
 import { PROMISED_DELAYS_MS } from './invariants/check-records.ts';
 
 /** `npm test` runs a thousand more in a process of their own. */
 const SEEDS = 50;
 const ORDERED_SEEDS = 20;
+const REPLAYED_SEEDS = 10;
 const { simulate } = await loadSimulation();
 
 /** Returns an empty string if every invariant held, else a report with the command that repeats the run. */
@@ -23,6 +24,12 @@ describe('a simulated system', () => {
 
   test(`keeps the order of ordering keys in ${ORDERED_SEEDS} such runs, and nothing waits for ever`, async () => {
     for (let seed = ORDERED_FROM; seed < ORDERED_FROM + ORDERED_SEEDS; seed += 1) {
+      expect(failureOf(await simulate(seed))).toBe('');
+    }
+  });
+
+  test(`keeps the order of what is replayed and of what comes behind it in ${REPLAYED_SEEDS} such runs`, async () => {
+    for (let seed = REPLAYED_FROM; seed < REPLAYED_FROM + REPLAYED_SEEDS; seed += 1) {
       expect(failureOf(await simulate(seed))).toBe('');
     }
   });

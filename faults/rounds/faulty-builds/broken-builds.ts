@@ -1,4 +1,4 @@
-import { EARLY, INVERTED } from '../../audit/order.ts';
+import { EARLY, INVERTED, LOST_IN_ORDER } from '../../audit/order.ts';
 import { OUTDATED } from '../frozen-changes/probes.ts';
 import type { Change } from '../../stack/source-copy.ts';
 
@@ -17,10 +17,12 @@ export interface BrokenBuild {
     | 'dispatcher killed'
     | 'gateway killed'
     | 'unpublished'
-    /** Messages with ordering keys are sent as well. */
-    | 'in order'
-    | 'changes frozen';
+    | 'changes frozen'
+    | InOrder;
 }
+
+/** Messages with ordering keys are sent as well: without a fault, or until both dispatchers are killed. */
+export type InOrder = 'in order' | 'in order, dispatchers killed';
 
 const HANDLE =
   "await this.#deps.keepTrying('handle a record', () => handle(record, isOurs), logFields);";
@@ -155,5 +157,19 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     ],
     mustFind: [OUTDATED],
     shownBy: 'changes frozen',
+  },
+  {
+    name: 'early-end',
+    summary: 'the offset of a head is committed before the next ones are published',
+    changes: [
+      {
+        file: 'services/dispatcher/src/order/sequence-in-memory.ts',
+        find: 'this.#remove([entry]);\n    await this.#work();',
+        replace:
+          'this.#remove([entry]);\n    setTimeout(() => {\n      this.workOn();\n    }, 3_000);',
+      },
+    ],
+    mustFind: [LOST_IN_ORDER],
+    shownBy: 'in order, dispatchers killed',
   },
 ];

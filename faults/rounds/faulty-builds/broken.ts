@@ -8,7 +8,7 @@ import { behind } from '../frozen-changes/freezes.ts';
 import { changeWhileFrozen, FROZEN_CHANGES_LAYOUT } from '../frozen-changes/frozen-changes.ts';
 import { auditRecorded, untilDrained } from '../order/order-record.ts';
 import { openOrderedLoad, sendInOrder } from '../order/ordered-load.ts';
-import { BROKEN_BUILDS, type BrokenBuild } from './broken-builds.ts';
+import { BROKEN_BUILDS, type BrokenBuild, type InOrder } from './broken-builds.ts';
 
 const SLOW_MS = 400;
 
@@ -50,31 +50,44 @@ async function show(build: BrokenBuild, scene: Scene): Promise<Injected> {
     await scene.fleet.stop(member);
     await scene.fleet.start(member, { root });
   }
-  if (build.shownBy === 'in order') return showInOrder(scene);
-  if (build.shownBy === 'changes frozen') return changeWhileFrozen(behind, scene);
+  const { shownBy } = build;
+  if (isInOrder(shownBy)) return showInOrder(shownBy, scene);
+  if (shownBy === 'changes frozen') return changeWhileFrozen(behind, scene);
   await scene.pause(scene.seconds * 1_000);
-  await faultFor(build, scene);
+  await faultFor(shownBy, scene);
   return { endedAtMs: Date.now() };
+}
+
+function isInOrder(shownBy: BrokenBuild['shownBy']): shownBy is InOrder {
+  return shownBy.startsWith('in order');
 }
 
 const PER_KEY = 10;
 /** Fast enough that most keys have a backlog at the end. */
 const SENT_WITHIN_S = 4;
 const STALLED_MS = 25_000;
+/** The heads that failed last have been retried by then. */
+const RETRIED_MS = 2_000;
 
-async function showInOrder(scene: Scene): Promise<Injected> {
+async function showInOrder(shownBy: InOrder, scene: Scene): Promise<Injected> {
   const load = await openOrderedLoad(scene, PER_KEY);
   await sendInOrder(load, { ...scene, seconds: SENT_WITHIN_S });
+  if (shownBy === 'in order, dispatchers killed') {
+    await scene.pause(RETRIED_MS);
+    await faultFor('dispatcher killed', scene);
+  }
   const endedAtMs = Date.now();
   await untilDrained(load, scene, { stalledMs: STALLED_MS });
   return { endedAtMs, findings: await auditRecorded(load, scene) };
 }
 
-async function faultFor({ shownBy }: BrokenBuild, { fleet, stores, pause }: Scene): Promise<void> {
+async function faultFor(
+  shownBy: Exclude<BrokenBuild['shownBy'], InOrder>,
+  { fleet, stores, pause }: Scene,
+): Promise<void> {
   switch (shownBy) {
     case 'calm':
     case 'calm, slow endpoints':
-    case 'in order':
     case 'changes frozen':
       return;
     case 'dispatcher killed':

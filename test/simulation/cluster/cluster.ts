@@ -46,6 +46,17 @@ export function keepRunning(
   start(deps);
 }
 
+/** Makes the webhook whose attempts succeed as often as the plan says at this place. Returns its id. */
+export function addWebhook(
+  { world, mongo }: Pick<Cluster, 'world' | 'mongo'>,
+  index: number,
+): string {
+  const id = `wh_${String(index).padStart(26, '0')}`;
+  const { ordering } = world.plan;
+  mongo.collection('webhooks').set(id, { _id: id, disabled: false, ordering });
+  return id;
+}
+
 /** Creates a process and connects it to the stores. */
 export function connect({ world, mongo, kafka }: Cluster, name: string): ServiceDeps {
   const process = createProcess(world, name);

@@ -1,16 +1,19 @@
 import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { orderOf } from '@posthorn/domain/message.ts';
-import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
+import { encodeRetryDue, replayedRecord } from '@posthorn/domain/records/retry-due.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
-import { connect, pause, type Cluster } from './cluster.ts';
+import { createReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
+import { addWebhook, connect, pause, type Cluster } from './cluster.ts';
 import type { ServiceDeps } from '../services/simulated-dispatcher.ts';
 import { keepTrying } from '../world/silent-logger.ts';
 import { EPOCH_MS, TOPICS, type World } from '../world/world.ts';
 
+const COMPANY_ID = 'comp_a';
 const TIME_RANGES_MS = [5_000, 60_000, 1_800_000, 36_000_000, 70_000_000] as const;
 
-/** Deletes, disables and enables webhooks, puts them on hold for a while, and resends deliveries, at random times. */
+/** Deletes, disables and enables webhooks, puts them on hold for a while, resends deliveries and replays messages. */
 export function runClient(cluster: Cluster): void {
   const { world } = cluster;
   const { plan, time } = world;
@@ -31,6 +34,36 @@ export function runClient(cluster: Cluster): void {
     const resendId = `rsnd_${rest}`;
     time.after(randomTime(world), () => void resend(cluster, client, resendId));
   }
+  if (plan.hasReplay) void replay(cluster, client);
+}
+
+/**
+ * Makes the last webhook after a third of the messages, and replays these to it after another third, as send-replay.ts does:
+ * first it adds their deliveries, then it publishes their attempts.
+ */
+async function replay(cluster: Cluster, { process, db, records }: ServiceDeps): Promise<void> {
+  const { world, mongo, observations } = cluster;
+  const { messages, successRates } = world.plan;
+  await untilAccepted(cluster, messages / 3);
+  const webhookId = addWebhook(cluster, successRates.length - 1);
+  world.trace(process.name, `${webhookId} made`);
+  await untilAccepted(cluster, (2 * messages) / 3);
+  const stored = [...mongo.collection('messages').values()];
+  const lacking = stored.filter(({ targets }) => !(targets as string[]).includes(webhookId));
+  const messageIds = lacking.map(({ _id }) => _id).toSorted();
+  for (const id of messageIds) observations.waited.set(deliveryIdOf(id, webhookId), 0);
+  const atMs = process.nowMs();
+  const replays = createReplayStore(db);
+  const added = await keepTrying('add the deliveries of a replay', () =>
+    replays.add({ companyId: COMPANY_ID, webhookId, messageIds, createdAtMs: atMs, atMs }),
+  );
+  const due = added.map((ref) => ({ topic: TOPICS.retryDue, ...replayedRecord(ref, atMs) }));
+  await keepTrying('publish a replay', () => records.publish(due));
+}
+
+async function untilAccepted(cluster: Cluster, count: number): Promise<void> {
+  const { world, observations } = cluster;
+  while (cluster.isAccepting && observations.accepted.length < count) await pause(world, 1, 100);
 }
 
 /** Returns milliseconds. First picks a time range, so that early times are as likely as late ones. */

@@ -35,10 +35,15 @@ function satisfies(value: unknown, condition: unknown): boolean {
   if (condition instanceof Date) {
     return value instanceof Date && value.getTime() === condition.getTime();
   }
-  if (!isFields(condition)) return value === condition;
+  if (!isFields(condition)) return isOrHas(value, condition);
   return Object.entries(condition).every(([operator, operand]) =>
     compare(operator, value, operand),
   );
+}
+
+/** An array matches what it has. */
+function isOrHas(value: unknown, wanted: unknown): boolean {
+  return Array.isArray(value) ? value.includes(wanted) : value === wanted;
 }
 
 function compare(operator: string, value: unknown, operand: unknown): boolean {
@@ -46,7 +51,7 @@ function compare(operator: string, value: unknown, operand: unknown): boolean {
     case '$in':
       return (operand as unknown[]).includes(value);
     case '$ne':
-      return value !== operand;
+      return !isOrHas(value, operand);
     case '$lt':
       return (value as number) < (operand as number);
     case '$lte':
@@ -69,13 +74,14 @@ export interface Update {
   /** Only of a document that the update makes. */
   $setOnInsert?: Fields;
   $unset?: Fields;
+  $addToSet?: Fields;
   $push?: Record<string, { $each: unknown[]; $slice?: number }>;
 }
 
 /** Returns a copy of the document with the update applied. */
 export function applyUpdate(
   document: StoredDocument,
-  { $set = {}, $unset = {}, $push = {}, $inc = {}, $min = {} }: Update,
+  { $set = {}, $unset = {}, $push = {}, $addToSet = {}, $inc = {}, $min = {} }: Update,
   arrayFilters: readonly Fields[] = [],
 ): StoredDocument {
   const result: StoredDocument = { ...document };
@@ -85,6 +91,9 @@ export function applyUpdate(
   for (const [name, value] of Object.entries($min)) {
     const isLess = result[name] === undefined || (value as string) < (result[name] as string);
     if (isLess) result[name] = value;
+  }
+  for (const [name, value] of Object.entries($addToSet)) {
+    result[name] = [...new Set([...((document[name] as unknown[] | undefined) ?? []), value])];
   }
   for (const [name, { $each, $slice = Infinity }] of Object.entries($push)) {
     const pushed = [...((document[name] as unknown[] | undefined) ?? []), ...$each];

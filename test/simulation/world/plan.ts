@@ -35,10 +35,14 @@ export interface Plan {
   keys: number;
   /** The longest time between two messages. */
   maxGapMs: number;
+  /** Whether the last webhook is made after the first messages, which are replayed to it later. */
+  hasReplay: boolean;
 }
 
 /** Seeds from here on have messages with ordering keys; those below have the runs that they always had. */
 export const ORDERED_FROM = 1_000_000;
+/** Seeds from here on have a replay of such messages as well. */
+export const REPLAYED_FROM = 2_000_000;
 
 const UNLIMITED = 1_000;
 
@@ -65,6 +69,7 @@ export function randomPlan(random: Random): Plan {
     ordering: 'none',
     keys: 0,
     maxGapMs: 3_000,
+    hasReplay: false,
   };
 }
 
@@ -79,6 +84,19 @@ export function orderedPlan(random: Random): Plan {
     ordering: random.pick(['block', 'skip', 'skip']),
     keys: random.pick([1, 1, 2]),
     maxGapMs: random.pick([1, 100, 3_000]),
+  };
+}
+
+/** Returns a plan in which the messages of a replay join ordering keys with messages in front of them and behind them. */
+export function replayedPlan(random: Random): Plan {
+  const plan = orderedPlan(random);
+  const rate = (): number => random.pick([0.3, 0.7, 0.9]);
+  return {
+    ...plan,
+    messages: random.between(6, 15),
+    successRates: [rate(), rate()],
+    maxGapMs: random.pick([1_000, 3_000]),
+    hasReplay: true,
   };
 }
 

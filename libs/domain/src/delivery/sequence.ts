@@ -69,24 +69,21 @@ export function sequenceIdsOf(
 }
 
 /**
- * Returns the position of a delivery that arrives behind the one with `lastPosition`. It is the offset of the record in
- * `message-created`, so that each owner of the partition that reads it computes the same. After a replay, and in a topic
- * that was made anew, offsets are too low. A record that a former owner may have read has its offset in any case: what is in
- * front of it may have ended, and what is behind it may be stored.
+ * Returns the position of a delivery without a document that arrives behind the one with `lastPosition`. It is the offset of
+ * the record in `message-created`, so that two owners of the partition that read it compute the same, and above
+ * `lastPosition` in any case: after a replay, and in a topic that was made anew, offsets are too low. A record that a former
+ * owner has read gets no other place by that: followers are stored in their order, so what is stored is in front of it, or
+ * it has ended.
  */
 export function positionOf({
   offset,
   lastPosition,
-  isInherited,
 }: {
   /** Null for a record of another topic. */
   offset: number | null;
   /** -1 before the first one. */
   lastPosition: number;
-  /** The record lay in its partition when this owner got that. */
-  isInherited: boolean;
 }): number {
-  if (offset !== null && isInherited) return offset;
   return Math.max(offset ?? 0, lastPosition + 1);
 }
 

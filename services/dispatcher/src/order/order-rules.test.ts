@@ -24,7 +24,7 @@ interface EntryChanges extends Partial<Pick<EntryView, 'state' | 'isOurs'>> {
 function entry(offset: number, changes: EntryChanges = {}): EntryView {
   const { topic = 'created', attemptNumber = 1, ...others } = changes;
   return {
-    record: { topic, offset, isInherited: false },
+    record: { topic, offset },
     due: { deliveryId: idAt(offset), attemptNumber },
     isOurs: () => true,
     state: 'arrived',

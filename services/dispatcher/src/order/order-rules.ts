@@ -17,7 +17,7 @@ import type { Stored } from './stored-sequences.ts';
 
 /** A record of a sequence in memory, as the rules see it. */
 export interface EntryView {
-  record: Pick<LogRecord, 'topic' | 'offset' | 'isInherited'>;
+  record: Pick<LogRecord, 'topic' | 'offset'>;
   due: Pick<DueAttempt, 'deliveryId' | 'attemptNumber' | 'position'>;
   isOurs: () => boolean;
   state: EntryState;
@@ -34,13 +34,19 @@ export interface SequenceView<Entry extends EntryView = EntryView> {
   endedTo: number;
 }
 
-/** Returns the positions of the records that have none yet. One that is read again has that of its document. */
+/**
+ * Returns the positions of the records that have none yet. One that is read again has that of its document, or of its attempt
+ * under way.
+ */
 export function findPositions<Entry extends EntryView>(
   { entries, stored, endedTo }: SequenceView<Entry>,
   messageCreatedTopic: string,
 ): { entry: Entry; position: number }[] {
-  const placed = stored ? [stored.sequence.head, ...stored.plan] : [];
-  const known = new Map(placed.map((each) => [each.deliveryId, each.position]));
+  const inMemory = entries.flatMap(({ due: { deliveryId }, position }): Placed[] =>
+    position === null ? [] : [{ deliveryId, position }],
+  );
+  const placed = [...inMemory, ...(stored ? [stored.sequence.head, ...stored.plan] : [])];
+  const known = new Map(placed.map(({ deliveryId, position }) => [deliveryId, position]));
   let lastPosition = entries.reduce(
     (last, { position }) => Math.max(last, position ?? -1),
     Math.max(endedTo, stored?.lastPosition ?? -1),
@@ -50,9 +56,7 @@ export function findPositions<Entry extends EntryView>(
     const { due, record } = entry;
     const offset = record.topic === messageCreatedTopic ? record.offset : null;
     const position =
-      due.position ??
-      known.get(due.deliveryId) ??
-      positionOf({ offset, lastPosition, isInherited: record.isInherited });
+      due.position ?? known.get(due.deliveryId) ?? positionOf({ offset, lastPosition });
     lastPosition = Math.max(lastPosition, position);
     return { entry, position };
   });
