@@ -205,11 +205,11 @@ const SCHEMA: fc.Arbitrary<object> = fc
 const plain = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value)) as Value;
 
 /**
- * Ajv 8.20 lets an empty list pass `contains` beside `prefixItems` that nothing meets; by JSON Schema 2020-12 (10.3.1.3) it
- * fails.
+ * Ajv 8.20 lets an empty list pass `contains` beside `prefixItems` that nothing meets, and beside `items` when the list before it
+ * in the same object has passed; by JSON Schema 2020-12 (10.3.1.3) it fails.
  */
 const isWrongInAjv = (schema: string): boolean =>
-  schema.includes('"contains"') && schema.includes('"prefixItems"');
+  schema.includes('"contains"') && /"(?:prefixItems|items)"/.test(schema);
 
 /**
  * Returns null where Ajv 8.20 has no answer: beside `anyOf` with `patternProperties` and a `not` that nothing meets, the code
